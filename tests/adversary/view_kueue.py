@@ -24,12 +24,26 @@ def kueue(seed: int) -> tuple[ClusterView, Truth]:
 
     def document(kind: str, name: str, spec: Any, status: Any = None, **meta: Any) -> Any:
         space, _, short = name.rpartition("/")
-        return {"apiVersion": f"{GROUP}/{version}", "kind": kind, "spec": spec, "status": status or {},
-                "metadata": {"name": short, **({"namespace": space} if space else {}), "creationTimestamp": CAME.format(0), **meta}}  # fmt: skip
+        return {
+            "apiVersion": f"{GROUP}/{version}",
+            "kind": kind,
+            "spec": spec,
+            "status": status or {},
+            "metadata": {
+                "name": short,
+                **({"namespace": space} if space else {}),
+                "creationTimestamp": CAME.format(0),
+                **meta,
+            },
+        }
 
     tainted = draw.random() < 0.4
     documents = [
-        document("ResourceFlavor", name, {"nodeLabels": {"type": name}, **({"nodeTaints": [TAINTED]} if tainted and name == "t4" else {})})
+        document(
+            "ResourceFlavor",
+            name,
+            {"nodeLabels": {"type": name}, **({"nodeTaints": [TAINTED]} if tainted and name == "t4" else {})},
+        )
         for name in FLAVORS
     ]
     counts_pods = draw.random() < 0.4
@@ -52,13 +66,20 @@ def kueue(seed: int) -> tuple[ClusterView, Truth]:
                 resources.append(told | ({"lendingLimit": str(lend)} if lend is not None else {}))
             flavors.append({"name": flavor, "resources": resources})
         spec: dict[str, Any] = {
-            "namespaceSelector": {}, "resourceGroups": [{"coveredResources": [each["name"] for each in flavors[0]["resources"]], "flavors": flavors}],
-        }  # fmt: skip
+            "namespaceSelector": {},
+            "resourceGroups": [
+                {"coveredResources": [each["name"] for each in flavors[0]["resources"]], "flavors": flavors}
+            ],
+        }
         if cohort:
             spec["cohort" if version == "v1beta1" else "cohortName"] = "lab"
         trick = draw.choice(("",) * 10 + ("stop", "inactive", "checks", "namespace", "strict", "strict"))
         state[queue] = {"": True, "strict": True, "checks": None}.get(trick, False)
-        status = {"conditions": [{"type": "Active", "status": "False" if trick == "inactive" else "True", "reason": "FlavorNotFound"}]}
+        status = {
+            "conditions": [
+                {"type": "Active", "status": "False" if trick == "inactive" else "True", "reason": "FlavorNotFound"}
+            ]
+        }
         if trick == "stop":
             spec["stopPolicy"] = "Hold"
         elif trick == "checks":
@@ -68,7 +89,10 @@ def kueue(seed: int) -> tuple[ClusterView, Truth]:
         elif trick == "strict":
             spec["queueingStrategy"] = "StrictFIFO"
             strict.add(queue)
-        documents += [document("ClusterQueue", queue, spec, status), document("LocalQueue", f"{queue}/main", {"clusterQueue": queue})]
+        documents += [
+            document("ClusterQueue", queue, spec, status),
+            document("LocalQueue", f"{queue}/main", {"clusterQueue": queue}),
+        ]
     used: Use = {}
     admits = _admission(quotas, cohort, used)
     jobs: dict[str, TrueJob] = {}
@@ -84,8 +108,13 @@ def kueue(seed: int) -> tuple[ClusterView, Truth]:
             before = name
     view = kueue_view(documents, NOW)
     for job in jobs.values():
-        job.units = max((sum(amount for (_, _, name), amount in _joined(each).items() if name in view.counted)
-                         for each in _products(job.choices)), default=0)  # fmt: skip
+        job.units = max(
+            (
+                sum(amount for (_, _, name), amount in _joined(each).items() if name in view.counted)
+                for each in _products(job.choices)
+            ),
+            default=0,
+        )
     return view, Truth({}, jobs, {}, admits)
 
 
@@ -135,15 +164,29 @@ def _admission(quotas: Any, cohort: bool, used: Use) -> Any:
 
 
 def _workload(
-    draw: random.Random, at: int, document: Any, documents: Any, quotas: Any, counts_pods: bool, tainted: bool, used: Use,
-    admits: Any, jobs: dict[str, TrueJob], state: Any, order: Any,
-) -> None:  # fmt: skip
+    draw: random.Random,
+    at: int,
+    document: Any,
+    documents: Any,
+    quotas: Any,
+    counts_pods: bool,
+    tainted: bool,
+    used: Use,
+    admits: Any,
+    jobs: dict[str, TrueJob],
+    state: Any,
+    order: Any,
+) -> None:
     queue = draw.choice(("red", "blue"))
     name = f"{queue}/w{at}"
     sets, choices = [], []
     for which in range(draw.choice((1, 1, 2))):
         count, gpus, cpus = draw.randint(1, 3), draw.choice((0, 1, 2)), draw.choice((1, 2, 3))
-        pod: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpus), **({GPU: str(gpus)} if gpus else {})}}}]}
+        pod: dict[str, Any] = {
+            "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": str(cpus), **({GPU: str(gpus)} if gpus else {})}}}
+            ]
+        }
         trick = draw.randrange(6)
         if trick == 0:
             pod["overhead"] = {"cpu": "1"}
@@ -161,39 +204,54 @@ def _workload(
             reach &= {kind}
         tolerates = draw.random() < 0.5
         if tolerates:
-            pod["tolerations"] = [draw.choice(({"key": "t4", "operator": "Exists"}, {"operator": "Exists"},
-                                               {"key": "t4", "value": "x", "effect": "NoSchedule"}))]  # fmt: skip
+            pod["tolerations"] = [
+                draw.choice(
+                    (
+                        {"key": "t4", "operator": "Exists"},
+                        {"operator": "Exists"},
+                        {"key": "t4", "value": "x", "effect": "NoSchedule"},
+                    )
+                )
+            ]
         if tainted and not tolerates:
             reach -= {"t4"}
         sets.append({"name": f"s{which}", "count": count, "template": {"spec": pod}})
         own = [flavor for flavor in FLAVORS if (queue, flavor, "cpu") in quotas]
-        labels = {flavor for flavor in own}
         stage = []
         for flavor in own:
             # a selector on a label that no flavor of the queue has says nothing; here all have the label
             if flavor in reach:
                 use = {(queue, flavor, "cpu"): cpus * count, **({(queue, flavor, GPU): gpus * count} if gpus else {})}
                 stage.append(use | ({(queue, flavor, "pods"): count} if counts_pods else {}))
-        assert labels
         choices.append(stage)
     priority = draw.choice((0, 0, 5))
     spec = {"queueName": "main", "podSets": sets, "priority": priority}
     chosen = _joined([draw.choice(stage) for stage in choices]) if all(choices) else None
-    if draw.random() < 0.4:
-        if chosen is not None and admits(chosen):
-            taken = []
-            for podset, stage in zip(sets, choices, strict=True):
-                use = next(each for each in stage)
-                taken.append({"name": podset["name"], "count": podset["count"], "flavors": {name: flavor for (_, flavor, name) in use},
-                              "resourceUsage": {name: str(amount) for (_, _, name), amount in use.items()}})  # fmt: skip
-            first = _joined([stage[0] for stage in choices])
-            if admits(first):
-                for share, amount in first.items():
-                    used[share] = used.get(share, 0) + amount
-                status = {"admission": {"clusterQueue": queue, "podSetAssignments": taken},
-                          "conditions": [{"type": kind, "status": "True", "lastTransitionTime": CAME.format(1)} for kind in ("QuotaReserved", "Admitted")]}  # fmt: skip
-                documents.append(document("Workload", name, spec, status))
-                return
+    if draw.random() < 0.4 and chosen is not None and admits(chosen):
+        taken = []
+        for podset, stage in zip(sets, choices, strict=True):
+            use = next(each for each in stage)
+            taken.append(
+                {
+                    "name": podset["name"],
+                    "count": podset["count"],
+                    "flavors": {name: flavor for (_, flavor, name) in use},
+                    "resourceUsage": {name: str(amount) for (_, _, name), amount in use.items()},
+                }
+            )
+        first = _joined([stage[0] for stage in choices])
+        if admits(first):
+            for share, amount in first.items():
+                used[share] = used.get(share, 0) + amount
+            status = {
+                "admission": {"clusterQueue": queue, "podSetAssignments": taken},
+                "conditions": [
+                    {"type": kind, "status": "True", "lastTransitionTime": CAME.format(1)}
+                    for kind in ("QuotaReserved", "Admitted")
+                ],
+            }
+            documents.append(document("Workload", name, spec, status))
+            return
     may: bool | None = state[queue]
     meta: dict[str, Any] = {"creationTimestamp": CAME.format(at + 2)}
     status: dict[str, Any] = {}
@@ -208,7 +266,9 @@ def _workload(
     elif trick == "past":
         status["requeueState"] = {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}
     elif trick == "requeued":
-        status["conditions"] = [{"type": "Requeued", "status": "False", "reason": "AdmissionCheck", "lastTransitionTime": CAME.format(1)}]
+        status["conditions"] = [
+            {"type": "Requeued", "status": "False", "reason": "AdmissionCheck", "lastTransitionTime": CAME.format(1)}
+        ]
     elif trick == "gone":
         meta["deletionTimestamp"] = CAME.format(9)
     if trick not in ("", "past"):

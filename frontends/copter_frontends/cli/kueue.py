@@ -29,7 +29,7 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
     "--context", metavar="NAME", help="Context of the kubeconfig  [default: its current one, or the pod's account]"
 )
 @click.option("--write", "writes", type=click.Choice((*WRITES, "all")), multiple=True,
-              help="Kind of fields that may be written, or all. May be given again; without it nothing is written.")  # fmt: skip
+              help="Kind of fields that may be written, or all. May be given again; without it none is.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, callback=_workers, metavar="NAME=CONTEXT|URL",
               help="Worker cluster of MultiKueue that may be nominated. May be given again.")  # fmt: skip
 @click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True, default=STRATEGIES,

@@ -25,7 +25,10 @@ _FILE = click.Path(dir_okay=False)
 )
 @click.option("--kai", metavar="FILE|URL", help="KAI's /get-snapshot: a file, or the scheduler's address.")
 @click.option(
-    "--slurm", nargs=2, type=_FILE, metavar="SQUEUE SINFO",
+    "--slurm",
+    nargs=2,
+    type=_FILE,
+    metavar="SQUEUE SINFO",
     help="Files of what squeue --json and sinfo --json print, or of REST's jobs and nodes.",
 )
 @click.option("--token-file", type=_FILE, help="File with the token for the API server.")

@@ -92,7 +92,7 @@ class ClusterApi:
         documents: list[Document] = []
         after = ""
         while True:
-            more = {"_continue": after} if after else {}
+            more: dict[str, Any] = {"_continue": after} if after else {}
             try:
                 page = self._asked(
                     self._objects.list_cluster_custom_object, group, version, plural, limit=PAGE, **more

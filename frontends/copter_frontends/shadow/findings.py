@@ -91,7 +91,9 @@ def find(view: ClusterView, model: StartModel, at_s: float) -> Findings:
     _priorities(view, sure, found)
     _nodes(view, sure, found)
     found.held = [{"job": job.id, "queue": job.queue, "why": job.held} for job in waiting if job.held][:MOST_NAMED]
-    found.unclear = [{"job": job.id, "queue": job.queue, "why": job.unclear} for job in able if job.unclear][:MOST_NAMED]
+    found.unclear = [{"job": job.id, "queue": job.queue, "why": job.unclear} for job in able if job.unclear][
+        :MOST_NAMED
+    ]
     return found
 
 
@@ -100,11 +102,15 @@ def _plan(view: ClusterView, plan: StartPlan, able: dict[str, WatchedJob], found
         job = able[start.job]
         found.starts.append(
             {
-                "job": job.id, "queue": start.way.queue, "priority": job.priority, "units": view.units(start.amounts),
-                "nodes": start.nodes, "flavors": sorted({flavor for flavor, _ in start.amounts}),
+                "job": job.id,
+                "queue": start.way.queue,
+                "priority": job.priority,
+                "units": view.units(start.amounts),
+                "nodes": start.nodes,
+                "flavors": sorted({flavor for flavor, _ in start.amounts}),
                 "waits_s": max(0.0, found.at_s - job.came_s),
             }
-        )  # fmt: skip
+        )
     found.starts.sort(key=lambda each: (-each["priority"], -each["waits_s"]))
 
 
@@ -117,10 +123,13 @@ def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> Non
         ranked = sorted(tree.queues, key=lambda name: -shares[name])[:MOST_NAMED]
         # no infinity in JSON: a queue of weight zero that borrows has no share
         found.shares = [
-            {"queue": name, "weight": tree.queues[name].weight,
-             "share": shares[name] if math.isfinite(shares[name]) else None}
+            {
+                "queue": name,
+                "weight": tree.queues[name].weight,
+                "share": shares[name] if math.isfinite(shares[name]) else None,
+            }
             for name in ranked
-        ]  # fmt: skip
+        ]
     over: dict[tuple[str, Any], list[str]] = {}
     for name, node in tree.queues.items():
         for share, used in node.used.items():
@@ -185,5 +194,11 @@ def _nodes(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
             pod, fullest = job.pod.get(name, 0.0), max(free[name], default=0.0)
             if fullest < pod <= sum(free[name]) and len(found.scattered) < MOST_NAMED:
                 found.scattered.append(
-                    {"job": job.id, "queue": job.queue, "pod_needs": pod, "fullest_offer": fullest, "free": sum(free[name])}
+                    {
+                        "job": job.id,
+                        "queue": job.queue,
+                        "pod_needs": pod,
+                        "fullest_offer": fullest,
+                        "free": sum(free[name]),
+                    }
                 )

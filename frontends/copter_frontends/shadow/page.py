@@ -27,15 +27,20 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
                 _table(now["starts"], ("job", "queue", "priority", "units", "nodes", "flavors", "waits_s")),
             ),
             _section(
-                "Waiting: jobs that could have run", _table(summary["jobs"], ("job", "waited_for_nothing_s")),
+                "Waiting: jobs that could have run",
+                _table(summary["jobs"], ("job", "waited_for_nothing_s")),
             ),
             _section(
                 "Fairness: jobs that wait for borrowers, within their own queue's quota or with a smaller share",
                 _table(now["unfair"], ("job", "queue", "units", "borrowed_by")),
             ),
             *(
-                [_section("Fair sharing: part of what can be lent, divided by the weight",
-                          _table(now["shares"], ("queue", "weight", "share")))]
+                [
+                    _section(
+                        "Fair sharing: part of what can be lent, divided by the weight",
+                        _table(now["shares"], ("queue", "weight", "share")),
+                    )
+                ]
                 if now["shares"]
                 else []
             ),
@@ -55,13 +60,13 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             ),
             _section("Not modelled", _list(now["not_modelled"])),
             _section("Not read", _list(now["skipped"])),
-        ]  # fmt: skip
+        ]
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>copter shadow</title>{again}'
         f"<style>{text_of(STYLE)}</style></head><body><main><h1>copter shadow</h1>{''.join(body)}"
         "<footer>The shadow reads and changes nothing. What could start now keeps to the quotas and, where the source"
-        " tells of nodes, to their rooms and rules; each start was checked. What is not modelled may still keep a job from"
-        " starting.</footer></main></body></html>\n"
+        " tells of nodes, to their rooms and rules; each start was checked. What is not modelled may still keep a job"
+        " from starting.</footer></main></body></html>\n"
     )
 
 
@@ -78,10 +83,11 @@ def _state(summary: dict[str, Any]) -> str:
 
 def _facts(summary: dict[str, Any], now: dict[str, Any], unit: str) -> str:
     unused = summary["unused_unit_hours"]
+    trust = "(certified)" if now["certified"] else "within the model"
     rows = {
         "quota": f"{now['quota']:g} {unit}",
         "in use": f"{now['used']:g}",
-        "could be started now": f"{now['could']:g}; at most {now['bound']:.6g}{' (certified)' if now['certified'] else ' within the model'}",
+        "could be started now": f"{now['could']:g}; at most {now['bound']:.6g} {trust}",
         "jobs": f"{now['running']} run, {now['waiting']} wait",
         "watched": f"{summary['watched_hours']:.3f} h, blind for {summary['blind_s']:.0f} s",
         f"{unit}-hours left unused": f"at least {unused['at_least']:.4g}, at most {unused['at_most']:.4g}",

@@ -1,11 +1,11 @@
 """The model of what can start: a bound on it from a linear program, and plans that keep exactly to it.
 
-The program has the quotas' rows of :mod:`~copter_frontends.queues.admission_model`, a row for what is left of each limit
-beside the quotas, and rows for the nodes: nodes with equal rooms on which the same jobs fit are one class, and a class
-has in each resource what its nodes have in sum. A column is the part of a job that starts in one way in one class. It is
-at most the part that the class's nodes hold one by one; of jobs with different pods it counts the largest ones only. So
-the program allows everything that whole jobs on whole nodes may do, and more. Room that may be free and jobs that may be
-able count in it, but never in a plan.
+The program has the quotas' rows of :mod:`~copter_frontends.queues.admission_model`, a row for what is left of each
+limit beside the quotas, and rows for the nodes. Nodes with equal rooms on which the same jobs fit are one class, which
+has in each resource what its nodes have in sum. A column is the part of a job that starts in one way in one class. It
+is at most the part that the class's nodes hold one by one; of jobs with different pods it counts the largest ones only.
+So the program allows everything that whole jobs on whole nodes may do, and more. Room that may be free and jobs that
+may be able count in it, but never in a plan.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from copter import Settings
 from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.fair_shares import FairShares
@@ -58,6 +59,11 @@ class StartPlan:
 class StartModel(AdmissionModel):
     """One session for all rounds of a set of queues; see the module."""
 
+    def __init__(self, tree: QuotaTree, settings: Settings | None = None) -> None:
+        super().__init__(tree, settings)
+        self._specs: dict[str, Spec] = {}  # of the jobs in the program
+        self._own_rows: dict[Hashable, float] = {}  # of limits and classes of nodes
+
     def plan_of(self, view: ClusterView) -> StartPlan:
         """Return a plan of what could start now, and the bound."""
         able = [job for job in view.jobs if not job.running and not job.held and job.ways]
@@ -87,26 +93,24 @@ class StartModel(AdmissionModel):
             spec = self._spec(view, job, rooms)
             if spec is not None:
                 specs[job.id] = spec
-        old: dict[str, Spec] = self.__dict__.setdefault("_specs", {})
-        rows: set[Hashable] = self.__dict__.setdefault("_own_rows", set())
-        needed = {**rooms.rows, **{("limit", name): max(left, 0.0) for name, left in view.limits.items()}}
+        needed: dict[Hashable, float] = dict(rooms.rows)
+        needed.update({("limit", name): max(left, 0.0) for name, left in view.limits.items()})
         with self.model.batch():
-            gone = [key for key, spec in old.items() if specs.get(key) != spec]
+            gone = [key for key, spec in self._specs.items() if specs.get(key) != spec]
             if gone:
                 self.model.remove_requests(gone)
-            unused = [row for row in rows if row not in needed]
-            if unused:
-                self.model.remove_resources(unused)
+            for row in self._own_rows:
+                if row not in needed:
+                    self.model.drop_resource(row)
             for row, count in needed.items():
-                self.model.set_count(row, count)
+                if self._own_rows.get(row) != count:
+                    self.model.set_count(row, count)
             self.model.update_counts(self._rows, self._room())
             for key, (costs, usage, upper) in specs.items():
-                if old.get(key) != specs[key]:
-                    self.model.add_request(
-                        key, np.array(costs), {row: list(each) for row, each in usage.items()}, limit=1.0,
-                        upper=np.array(upper),
-                    )  # fmt: skip
-        self.__dict__["_specs"], self.__dict__["_own_rows"] = specs, set(needed)
+                if self._specs.get(key) != specs[key]:
+                    shares = {row: list(each) for row, each in usage.items()}
+                    self.model.add_request(key, np.array(costs), shares, limit=1.0, upper=np.array(upper))
+        self._specs, self._own_rows = specs, needed
         solution = self.session.solve()
         found.bound, found.bound_is_certified = max(solution.bound, 0.0), solution.bound_is_certified
         offsets, values = solution.values_of(list(specs))
@@ -247,7 +251,9 @@ class _Rooms:
 
     def need(self, pods: Pods, at: int) -> dict[str, float]:
         """Return what all the pods take of a class."""
-        found = {name: amount * pods.count for name, amount in pods.need.items() if amount > 0.0 and name in self._known[at]}
+        found = {
+            name: amount * pods.count for name, amount in pods.need.items() if amount > 0.0 and name in self._known[at]
+        }
         if pods.devices and self._device[at]:
             size = pods.portion or (pods.portion_memory / self._memory[at] if self._memory[at] else 0.0)
             device = self._device[at]
@@ -264,7 +270,9 @@ def _room(node: Node) -> dict[str, float]:
     """Return what at most is free on a node."""
     room = {name: amount + node.maybe.get(name, 0.0) for name, amount in node.free.items()}
     if node.devices:
-        room[node.device] = max(map(sum, node.devices)) + (node.maybe.get(node.device, 0.0) if len(node.devices) == 1 else 0.0)
+        room[node.device] = max(map(sum, node.devices)) + (
+            node.maybe.get(node.device, 0.0) if len(node.devices) == 1 else 0.0
+        )
     return room
 
 
@@ -285,11 +293,13 @@ def _most(node: Node, pods: Pods) -> int:
         part = pods.part_on(node)
         if not node.devices or part > 1.0 + 1e-9:
             return 0
-        each = [sum(math.floor(free / part + 1e-9) for free in world if free < FULL or part < 1.0) for world in node.devices]
+        each = [
+            sum(math.floor(free / part + 1e-9) for free in world if free < FULL or part < 1.0) for world in node.devices
+        ]
         spare = math.floor((node.maybe.get(node.device, 0.0) + 1e-9) / part)
         whole = [sum(free >= FULL for free in world) for world in node.devices]
         most = min(most, (max(max(each), max(whole)) + spare) // pods.devices)
-    if pods.alone and (node.users if pods.alone == "*" else node.users - {pods.alone}) or node.owner == "*":
+    if (pods.alone and (node.users if pods.alone == "*" else node.users - {pods.alone})) or node.owner == "*":
         return 0
     return min(most, 1) if pods.apart or pods.alone == "*" else most
 
@@ -322,7 +332,9 @@ def _planned(view: ClusterView, able: Sequence[WatchedJob], order: str, worth: d
     return starts
 
 
-def _ordered(view: ClusterView, able: Sequence[WatchedJob], order: str, worth: dict[str, float]) -> Iterator[WatchedJob]:
+def _ordered(
+    view: ClusterView, able: Sequence[WatchedJob], order: str, worth: dict[str, float]
+) -> Iterator[WatchedJob]:
     if order == "fair":
         named = {job.id: job for job in able}
         asks = [Ask(job.id, job.queue, job.options, 1.0, job.priority, job.came_s) for job in able]
@@ -359,7 +371,11 @@ def _chosen(tree: QuotaTree, way: Way) -> Amounts | None:
     """Choose the amounts of each stage in turn, as Kueue chooses flavors; None if nothing fits in one."""
     total: dict[Share, float] = {}
     for stage in way.stages:
-        fits = [amounts for amounts in stage if tree.room(way.queue, {share: _added(total, amounts)[share] for share in amounts})]
+        fits = [
+            amounts
+            for amounts in stage
+            if tree.room(way.queue, {share: _added(total, amounts)[share] for share in amounts})
+        ]
         if not fits:
             return None
         own = [each for each in fits if not tree.queues[way.queue].borrows(each, _added(total, each))]

@@ -38,8 +38,8 @@ class Shadow:
         Function that returns Unix time.
     settings : Settings, optional
     every_s : float
-        Seconds between rounds. The shadow is blind since the documents were written if that is more than two rounds ago;
-        what it found in them is then of that time.
+        Seconds between rounds. The shadow is blind since the documents were written if that is more than two rounds
+        ago; what it found in them is then of that time.
 
     Attributes
     ----------
@@ -50,9 +50,14 @@ class Shadow:
     """
 
     def __init__(
-        self, read: Read, tape: str | None = None, grace_s: float = 30.0, clock: Callable[[], float] = time.time,
-        settings: Settings | None = None, every_s: float = 30.0,
-    ) -> None:  # fmt: skip
+        self,
+        read: Read,
+        tape: str | None = None,
+        grace_s: float = 30.0,
+        clock: Callable[[], float] = time.time,
+        settings: Settings | None = None,
+        every_s: float = 30.0,
+    ) -> None:
         self.every_s = every_s
         self.read, self.tape, self.grace_s, self.clock = read, tape, grace_s, clock
         self.settings = settings or Settings(threads=1)
@@ -118,10 +123,13 @@ class Shadow:
         found, sums = self.findings, self.sums
         late = [each for each in found.starts if each["waits_s"] >= self.grace_s]
         for name, value in (
-            ("watched_s", 1.0), ("quota_s", found.quota), ("used_s", found.used),
-            ("could_s", sum(each["units"] for each in late)), ("bound_s", found.bound if late else 0.0),
+            ("watched_s", 1.0),
+            ("quota_s", found.quota),
+            ("used_s", found.used),
+            ("could_s", sum(each["units"] for each in late)),
+            ("bound_s", found.bound if late else 0.0),
             ("waited_s", float(len(late))),
-        ):  # fmt: skip
+        ):
             sums[name] += value * passed
         for each in late:
             self.lost[each["job"]] = self.lost.get(each["job"], 0.0) + passed

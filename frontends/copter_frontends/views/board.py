@@ -44,7 +44,9 @@ class Board:
             candidates = [name for name in (self.nodes if pods.nodes is None else pods.nodes) if name in self.nodes]
             candidates.sort(key=lambda name: (self._left(name, pods), name))
             for name in candidates:
-                while len(names) < pods.count and not (pods.apart and name in used) and self._fits(name, pods, way, used):
+                while (
+                    len(names) < pods.count and not (pods.apart and name in used) and self._fits(name, pods, way, used)
+                ):
                     if name not in before:
                         devices = [list(world) for world in self.devices[name]]
                         before[name] = dict(self.free[name]), devices, self.users[name], self.owner[name]
@@ -87,9 +89,9 @@ class Board:
             if free.get(resource, 0.0) < node.total.get(resource, 0.0):
                 return False
         for resource, amount in pods.need.items():
-            if amount > 0.0 and not (resource == node.device and node.devices):
-                if not within(node.takes(resource, amount), free.get(resource, 0.0)):
-                    return False
+            shared = resource == node.device and node.devices
+            if amount > 0.0 and not shared and not within(node.takes(resource, amount), free.get(resource, 0.0)):
+                return False
         if not node.devices:
             return not pods.devices
         return all(_chosen(world, node, pods) is not None for world in self.devices[name])

@@ -13,9 +13,11 @@ from copter_frontends.views.view import ViewError
 
 KEEPING_OUT = ("NoSchedule", "NoExecute")  # effects of taints that keep pods out
 PRESSURES = {
-    "MemoryPressure": "node.kubernetes.io/memory-pressure", "DiskPressure": "node.kubernetes.io/disk-pressure",
-    "PIDPressure": "node.kubernetes.io/pid-pressure", "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
-}  # fmt: skip
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
 ENDED = ("Succeeded", "Failed")
 PODS = "pods"  # resource of which each pod takes one
 MOST_PODS = 110.0  # pods of a node that does not say how many
@@ -39,7 +41,9 @@ def host_of(document: Document) -> Host:
     total.setdefault(PODS, MOST_PODS)
     node = Node(name, dict(total), dict(total))
     labels = {str(key): str(value) for key, value in (part(document, "metadata", "labels") or {}).items()}
-    taints = [each for each in entries(f"Node {name}: taints", part(document, "spec", "taints")) if isinstance(each, dict)]
+    taints: list[Mapping[str, Any]] = [
+        each for each in entries(f"Node {name}: taints", part(document, "spec", "taints")) if isinstance(each, dict)
+    ]
     for each in entries(f"Node {name}: conditions", part(document, "status", "conditions")):
         kind, value = part({"at": each}, "at", "type"), part({"at": each}, "at", "status")
         if kind == "Ready" and value != "True":
@@ -78,7 +82,9 @@ def tolerates(tolerations: Sequence[Any], taint: Mapping[str, Any]) -> bool:
         if how == "Exists":
             if not key or key == taint.get("key"):
                 return True
-        elif how == "Equal" and key == taint.get("key") and str(each.get("value") or "") == str(taint.get("value") or ""):
+        elif (
+            how == "Equal" and key == taint.get("key") and str(each.get("value") or "") == str(taint.get("value") or "")
+        ):
             return True
     return False
 
@@ -111,7 +117,9 @@ def matches(expression: Any, labels: Mapping[str, str]) -> bool:
 
 def terms_of(spec: Any) -> list[Any] | None:
     """Return the terms of a pod's required node affinity, of which one must hold; None without one."""
-    required = part({"spec": spec}, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    required = part(
+        {"spec": spec}, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
     if required is None:
         return None
     return entries("nodeAffinity.nodeSelectorTerms", part({"at": required}, "at", "nodeSelectorTerms"))
@@ -152,7 +160,15 @@ def unread(spec: Any) -> str:
     if entries("resourceClaims", part(at, "spec", "resourceClaims")):
         return "resourceClaims are not modelled"
     for each in entries("volumes", part(at, "spec", "volumes")):
-        for kind in ("persistentVolumeClaim", "ephemeral", "awsElasticBlockStore", "gcePersistentDisk", "azureDisk", "iscsi", "rbd"):
+        for kind in (
+            "persistentVolumeClaim",
+            "ephemeral",
+            "awsElasticBlockStore",
+            "gcePersistentDisk",
+            "azureDisk",
+            "iscsi",
+            "rbd",
+        ):
             if part({"at": each}, "at", kind) is not None:
                 return f"volumes ({kind}) are not modelled"
     for key in ("containers", "initContainers"):
@@ -165,7 +181,10 @@ def unread(spec: Any) -> str:
 
 def held_back(pod: Document) -> str:
     """Return why a pod does not start even if there is room; empty if it may."""
-    gates = [str(part({"at": each}, "at", "name")) for each in entries("schedulingGates", part(pod, "spec", "schedulingGates"))]
+    gates = [
+        str(part({"at": each}, "at", "name"))
+        for each in entries("schedulingGates", part(pod, "spec", "schedulingGates"))
+    ]
     if gates:
         return f"gated by {', '.join(gates)}"
     return "it is being deleted" if part(pod, "metadata", "deletionTimestamp") else ""

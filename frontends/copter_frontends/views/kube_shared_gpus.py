@@ -57,9 +57,7 @@ def groups_of(pod: Document) -> list[str]:
     return several or ([str(labels[GROUP])] if labels.get(GROUP) else [])
 
 
-def arrangements(
-    count: int, whole: int, parts: Sequence[tuple[float, int, Document]]
-) -> tuple[tuple[float, ...], ...]:
+def arrangements(count: int, whole: int, parts: Sequence[tuple[float, int, Document]]) -> tuple[tuple[float, ...], ...]:
     """Return the free parts of a node's GPUs, in every arrangement that the documents allow.
 
     Parameters

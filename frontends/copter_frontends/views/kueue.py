@@ -142,26 +142,33 @@ def _in_order(jobs: list[WatchedJob], strict: set[str]) -> list[WatchedJob]:
 
 
 def _rules(
-    kinds: Mapping[str, list[Document]], groups: Mapping[str, list[list[tuple[str, list[str]]]]],
-    namespaces: Mapping[str, Mapping[str, str]], now_s: float,
-) -> Rules:  # fmt: skip
+    kinds: Mapping[str, list[Document]],
+    groups: Mapping[str, list[list[tuple[str, list[str]]]]],
+    namespaces: Mapping[str, Mapping[str, str]],
+    now_s: float,
+) -> Rules:
     flavors = {
         named(each): Flavor(
             {str(key): str(value) for key, value in (part(each, "spec", "nodeLabels") or {}).items()},
-            entries("nodeTaints", part(each, "spec", "nodeTaints")), entries("tolerations", part(each, "spec", "tolerations")),
+            entries("nodeTaints", part(each, "spec", "nodeTaints")),
+            entries("tolerations", part(each, "spec", "tolerations")),
             str(part(each, "spec", "topologyName") or ""),
         )
         for each in kinds.get("ResourceFlavor", [])
-    }  # fmt: skip
+    }
     stopped: dict[str, str] = {}
     unclear: dict[str, str] = {}
     for kind in ("ClusterQueue", "LocalQueue"):
         for each in kinds.get(kind, []):
             name = named(each)
             inactive = next(
-                (one for one in part(each, "status", "conditions") or []
-                 if isinstance(one, dict) and one.get("type") == "Active" and one.get("status") == "False"), None,
-            )  # fmt: skip
+                (
+                    one
+                    for one in part(each, "status", "conditions") or []
+                    if isinstance(one, dict) and one.get("type") == "Active" and one.get("status") == "False"
+                ),
+                None,
+            )
             if _halted(each):
                 stopped[name] = f"queue {name} is stopped"
             elif part(each, "metadata", "deletionTimestamp"):
@@ -173,7 +180,9 @@ def _rules(
         missing = [flavor for group in groups[name] for flavor, _ in group if flavors and flavor not in flavors]
         if missing and name not in stopped:
             stopped[name] = f"queue {name} is not active: there is no ResourceFlavor {missing[0]}"
-        checks = part(each, "spec", "admissionChecks") or part(each, "spec", "admissionChecksStrategy", "admissionChecks")
+        checks = part(each, "spec", "admissionChecks") or part(
+            each, "spec", "admissionChecksStrategy", "admissionChecks"
+        )
         if checks:
             unclear[name] = "the admission checks of its queue decide, too"
     own = {
@@ -182,10 +191,16 @@ def _rules(
         if part(each, "spec", "flavorFungibility", "whenCanBorrow") == "TryNextFlavor"
     }
     return Rules(
-        groups, flavors, {named(each): str(part(each, "spec", "clusterQueue")) for each in kinds.get("LocalQueue", [])},
-        stopped, unclear, {named(each): part(each, "spec", "namespaceSelector") for each in kinds["ClusterQueue"]},
-        namespaces, own, now_s,
-    )  # fmt: skip
+        groups,
+        flavors,
+        {named(each): str(part(each, "spec", "clusterQueue")) for each in kinds.get("LocalQueue", [])},
+        stopped,
+        unclear,
+        {named(each): part(each, "spec", "namespaceSelector") for each in kinds["ClusterQueue"]},
+        namespaces,
+        own,
+        now_s,
+    )
 
 
 def _tree(kinds: Mapping[str, list[Document]]) -> tuple[QuotaTree, dict[str, list[list[tuple[str, list[str]]]]]]:
@@ -276,10 +291,14 @@ def _pod_sets(document: Document) -> list[PodSet]:
             raise ViewError(f"{where}: count is {count} and minCount is {least}: it must be from 0 to count")
         sets.append(
             PodSet(
-                str(part(inner, "at", "name") or "main"), pod_requests(where, spec), count, least, spec,
+                str(part(inner, "at", "name") or "main"),
+                pod_requests(where, spec),
+                count,
+                least,
+                spec,
                 part(inner, "at", "topologyRequest") is not None,
             )
-        )  # fmt: skip
+        )
     if not sets:
         raise ViewError("spec.podSets is missing")
     return sets
@@ -309,9 +328,7 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     queue = rules.queue_of.get(local, "")
     if queue not in rules.groups:
         raise ViewError(f"waits in LocalQueue {local}, which leads to no ClusterQueue among the documents")
-    ways = tuple(
-        way for counts in _counts(sets) if (way := _way(sets, counts, queue, rules)) is not None
-    )  # fmt: skip
+    ways = tuple(way for counts in _counts(sets) if (way := _way(sets, counts, queue, rules)) is not None)
     options = _options(ways[0]) if ways else ()
     held = _held(document, rules.now_s) or rules.stopped.get(queue) or rules.stopped.get(local, "")
     refused, unclear = _namespace(name.rpartition("/")[0], queue, rules)
@@ -319,11 +336,16 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     unclear = unclear or rules.unclear.get(queue, "") or _topology(sets, queue, rules)
     return WatchedJob(
         name, queue, priority, options or ({},), False, came, held=held, pod=largest, ways=ways, unclear=unclear
-    )  # fmt: skip
+    )
 
 
 def _topology(sets: Sequence[PodSet], queue: str, rules: Rules) -> str:
-    named_by = [rules.flavors[flavor].topology for group in rules.groups[queue] for flavor, _ in group if flavor in rules.flavors]
+    named_by = [
+        rules.flavors[flavor].topology
+        for group in rules.groups[queue]
+        for flavor, _ in group
+        if flavor in rules.flavors
+    ]
     asks = any(each.topology for each in sets)
     return "places in a topology are not modelled" if any(named_by) or asks else ""
 
@@ -401,10 +423,12 @@ def _counts(sets: Sequence[PodSet]) -> list[list[int]]:
     steps = sum(fewer)
     if not steps:
         return [full]
-    kept = range(steps + 1) if steps < MOST_COUNTS else {round(at * steps / (MOST_COUNTS - 1)) for at in range(MOST_COUNTS)}
-    return [
-        [count - less * step // steps for count, less in zip(full, fewer, strict=True)] for step in sorted(kept)
-    ]  # fmt: skip
+    kept = (
+        range(steps + 1)
+        if steps < MOST_COUNTS
+        else {round(at * steps / (MOST_COUNTS - 1)) for at in range(MOST_COUNTS)}
+    )
+    return [[count - less * step // steps for count, less in zip(full, fewer, strict=True)] for step in sorted(kept)]
 
 
 def _way(sets: Sequence[PodSet], counts: Sequence[int], queue: str, rules: Rules) -> Way | None:
@@ -425,7 +449,7 @@ def _way(sets: Sequence[PodSet], counts: Sequence[int], queue: str, rules: Rules
             if not wanted:
                 continue
             keys = {key for flavor, _ in group for key in rules.flavors.get(flavor, Flavor()).labels}
-            stage = tuple(
+            stage: tuple[Amounts, ...] = tuple(
                 {(flavor, name): amount for name, amount in wanted.items()}
                 for flavor, names in group
                 if wanted.keys() <= set(names) and _suits(rules.flavors.get(flavor, Flavor()), each.spec, keys)
@@ -452,10 +476,13 @@ def _suits(flavor: Flavor, spec: Any, keys: set[str]) -> bool:
     terms = terms_of(spec)
     if terms:
         kept = [
-            [each for each in entries("matchExpressions", part({"at": term}, "at", "matchExpressions"))
-             if str(part({"at": each}, "at", "key")) in keys]
+            [
+                each
+                for each in entries("matchExpressions", part({"at": term}, "at", "matchExpressions"))
+                if str(part({"at": each}, "at", "key")) in keys
+            ]
             for term in terms
-        ]  # fmt: skip
+        ]
         if all(kept) and not any(all(matches(each, flavor.labels) for each in term) for term in kept):
             return False
     tolerations = [*entries("tolerations", part(at, "spec", "tolerations")), *flavor.tolerations]

@@ -1,8 +1,8 @@
 """Converts Volcano's and KAI's pod groups, queues and nodes to a view of the cluster.
 
 Both schedulers place pods on nodes. Queues share all nodes, each up to its own limit. A group starts once as many pods
-as it needs at least find nodes together; its pods beyond these start one by one. A group of which some pods, but too few,
-are on nodes is running with these and waiting with the rest.
+as it needs at least find nodes together; its pods beyond these start one by one. A group of which some pods, but too
+few, are on nodes is running with these and waiting with the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from copter_frontends.queues import QueueError
-from copter_frontends.queues.quantities import quantity
 from copter_frontends.queues.quota_tree import Share
 from copter_frontends.views.documents import (
     MOST_BYTES,
@@ -246,19 +245,21 @@ def _states(queues: Sequence[Document], kept: Kept) -> None:
         if kept.source == "volcano" and part(each, "spec", "affinity"):
             unsure[name] = f"the node groups of queue {name} are not modelled"
     for each in queues:
-        name: str | None = named(each)
-        first, seen = str(name), list[str]()
-        while name is not None and name not in seen:
-            seen.append(name)
-            if name in own:
-                kept.closed.setdefault(first, own[name])
-            if name in unsure:
-                kept.unclear.setdefault(first, unsure[name])
-            name = parents.get(name)
+        first, seen = named(each), list[str]()
+        at: str | None = first
+        while at is not None and at not in seen:
+            seen.append(at)
+            if at in own:
+                kept.closed.setdefault(first, own[at])
+            if at in unsure:
+                kept.unclear.setdefault(first, unsure[at])
+            at = parents.get(at)
         kept.chains[first] = seen
 
 
-def _fixed_quotas(queues: Sequence[Document], groups: Sequence[tuple[Document, list[Pod], str, int]], kept: Kept) -> None:
+def _fixed_quotas(
+    queues: Sequence[Document], groups: Sequence[tuple[Document, list[Pod], str, int]], kept: Kept
+) -> None:
     """Note what is left of queues' quotas for jobs that KAI never stops."""
     view = kept.view
     for each in queues:
@@ -290,14 +291,14 @@ def _fixed_counts(queue: str, need: Mapping[str, float], kept: Kept) -> dict[str
 # Pods -----------------------------------------------------------------------------------------------------------------
 
 
-def _pods(
-    source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]
-) -> tuple[dict[str, list[Pod]], list[Pod]]:
+def _pods(source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]) -> tuple[dict[str, list[Pod]], list[Pod]]:
     """Return each group's pods, and those of no group; lowers the nodes' free amounts by the pods on them."""
     found: dict[str, list[Pod]] = {}
     others: list[Pod] = []
     bound = {
-        f"{part(each, 'metadata', 'namespace')}/{part(each, 'spec', 'podName')}": str(part(each, "spec", "selectedNode") or "")
+        f"{part(each, 'metadata', 'namespace')}/{part(each, 'spec', 'podName')}": str(
+            part(each, "spec", "selectedNode") or ""
+        )
         for each in kinds.get("BindRequest", [])
     }
     for each in kinds.get("Pod", []):
@@ -341,9 +342,7 @@ def _pod(source: str, document: Document, hosts: Hosts, bound: Mapping[str, str]
     return pod
 
 
-def _share_gpus(
-    hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod], kinds: Kinds, device: str
-) -> None:
+def _share_gpus(hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod], kinds: Kinds, device: str) -> None:
     """Set the nodes' GPUs, in every arrangement of the parts that are in use."""
     groups = {named(each): each for each in kinds.get("Pod", []) if isinstance(part(each, "metadata", "name"), str)}
     on: dict[str, list[Pod]] = {}
@@ -358,9 +357,14 @@ def _share_gpus(
         node.device, node.device_memory = device, memory_of(host.labels)
         whole_ones = sum(pod.need.get(device, 0.0) for pod in on.get(name, []))
         node.devices = arrangements(
-            count, int(math.ceil(whole_ones)),
-            [(pod.part_of(node.device_memory), pod.devices, groups[pod.name]) for pod in on.get(name, []) if pod.devices],
-        )  # fmt: skip
+            count,
+            math.ceil(whole_ones),
+            [
+                (pod.part_of(node.device_memory), pod.devices, groups[pod.name])
+                for pod in on.get(name, [])
+                if pod.devices
+            ],
+        )
         free = max(map(sum, node.devices))
         node.free[device] = min(map(sum, node.devices))
         node.maybe[device] = free - node.free[device]
@@ -436,9 +440,18 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
         if not ways and not unsure:
             unsure = f"the memory of the nodes' GPUs is not told (label {MEMORY_LABEL})"
         return WatchedJob(
-            key, queue, priority, (need,), False, came, held=held, pod=_largest(members, kept), ways=ways, unclear=unsure,
+            key,
+            queue,
+            priority,
+            (need,),
+            False,
+            came,
+            held=held,
+            pod=_largest(members, kept),
+            ways=ways,
+            unclear=unsure,
             after=after,
-        )  # fmt: skip
+        )
 
     if not pods:
         least_of = amounts("spec.minResources", part(document, "spec", "minResources"))
@@ -449,9 +462,11 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
         bare = Pod(name, {**need, PODS: max(need.get(PODS, 0.0), float(max(least, 1)))}, kept.hosts.reach({}))
         found = job(name, [bare], unsure="")
         whole_fits = any(
-            host.node.is_sure() and all(host.node.free.get(key, 0.0) + 1e-9 >= value for key, value in bare.need.items())
-            for key_name, host in kept.hosts.all.items() if key_name in bare.reach
-        )  # fmt: skip
+            host.node.is_sure()
+            and all(host.node.free.get(key, 0.0) + 1e-9 >= value for key, value in bare.need.items())
+            for key_name, host in kept.hosts.all.items()
+            if key_name in bare.reach
+        )
         if least > 1 and not whole_fits:
             # it is not known how its amounts are dealt to its pods
             loose = Pods(max(least, 1), {key: value / max(least, 1) for key, value in bare.need.items()}, bare.reach)
@@ -478,9 +493,18 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
 
 def _with(job: WatchedJob, ways: tuple[Way, ...], unclear: str) -> WatchedJob:
     return WatchedJob(
-        job.id, job.queue, job.priority, job.options, job.running, job.came_s, held=job.held, pod=job.pod, ways=ways,
-        unclear=unclear, after=job.after,
-    )  # fmt: skip
+        job.id,
+        job.queue,
+        job.priority,
+        job.options,
+        job.running,
+        job.came_s,
+        held=job.held,
+        pod=job.pod,
+        ways=ways,
+        unclear=unclear,
+        after=job.after,
+    )
 
 
 def _unread(document: Document) -> str:
@@ -491,9 +515,7 @@ def _unread(document: Document) -> str:
     return ""
 
 
-def _gang(
-    waiting: Sequence[Pod], placed: Sequence[Pod], needed: int, tasks: Mapping[str, int]
-) -> list[Pod] | None:
+def _gang(waiting: Sequence[Pod], placed: Sequence[Pod], needed: int, tasks: Mapping[str, int]) -> list[Pod] | None:
     """Return the pods that must start together, the smallest where there is a choice; None if there are too few."""
     free = sorted((pod for pod in waiting if not pod.held), key=lambda pod: (sum(pod.need.values()), pod.name))
     gang: list[Pod] = []
@@ -539,9 +561,13 @@ def _ways(document: Document, members: Sequence[Pod], queue: str, priority: int,
             key = tuple(sorted(pod.need.items())), reach, pod.portion, pod.memory, pod.devices
             before = groups.get(key)
             groups[key] = Pods(
-                1 + (before.count if before else 0), pod.need, reach, portion=pod.portion, portion_memory=pod.memory,
+                1 + (before.count if before else 0),
+                pod.need,
+                reach,
+                portion=pod.portion,
+                portion_memory=pod.memory,
                 devices=pod.devices,
-            )  # fmt: skip
+            )
             for name, amount in pod.amounts(size, kept.device).items():
                 amounts_of[FLAVOR, name] = amounts_of.get((FLAVOR, name), 0.0) + amount
                 total[name] = total.get(name, 0.0) + amount

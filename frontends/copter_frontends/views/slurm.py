@@ -61,11 +61,13 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
             continue
         if job is not None:
             known.append((each, job))
-    _occupy(known, cluster, skipped)
+    _occupy(known, cluster)
     tree = _tree(cluster)
     counts_memory = _counts_memory(known, cluster)
     view = ClusterView("slurm", tree, [], {name: each.node for name, each in cluster.machines.items()}, skipped=skipped)
     view.not_modelled = _unseen(cluster, counts_memory, any(job.shares for _, job in known))
+    if any(job.holds and not job.on for _, job in known):
+        view.not_modelled.append("where jobs run that do not tell their nodes: their room is taken from each node")
     running = Counter(job.array for _, job in known if job.holds and job.array)
     seen_s = max((max(job.came_s, job.looked_s, job.started_s if job.holds else 0.0) for _, job in known), default=0.0)
     for document, job in known:
@@ -78,11 +80,23 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
         if job.holds:
             took = _shares(job.taken)
             view.jobs.append(
-                WatchedJob(job.id, names[0], job.priority, (took,), True, job.came_s,
-                           job.started_s if job.started_s else math.nan, pod={})
-            )  # fmt: skip
+                WatchedJob(
+                    job.id,
+                    names[0],
+                    job.priority,
+                    (took,),
+                    True,
+                    job.came_s,
+                    job.started_s if job.started_s else math.nan,
+                    pod={},
+                )
+            )
             # a node may have been taken out of the partition of a job on it
-            inside = sum(name in cluster.partitions[names[0]].nodes for name in job.on) / max(len(job.on), 1) if job.on else 1.0
+            inside = (
+                sum(name in cluster.partitions[names[0]].nodes for name in job.on) / max(len(job.on), 1)
+                if job.on
+                else 1.0
+            )
             quotas = tree.queues[names[0]].quotas
             tree.use(names[0], {share: amount * inside for share, amount in took.items() if share in quotas})
             continue
@@ -93,9 +107,17 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
             ways, unclear = (), unclear or str(error)
         option = _shares(job.wanted)
         one = WatchedJob(
-            job.id, names[0], job.priority, (option,), False, job.came_s, held=held,
-            pod={name: amount / max(job.nodes, 1.0) for (_, name), amount in option.items()}, ways=ways, unclear=unclear,
-        )  # fmt: skip
+            job.id,
+            names[0],
+            job.priority,
+            (option,),
+            False,
+            job.came_s,
+            held=held,
+            pod={name: amount / max(job.nodes, 1.0) for (_, name), amount in option.items()},
+            ways=ways,
+            unclear=unclear,
+        )
         view.jobs += _tasks(document, one, job, running, skipped)
     return view
 
@@ -119,9 +141,7 @@ def _unseen(cluster: Cluster, counts_memory: bool, shares: bool) -> list[str]:
     return found
 
 
-def _tasks(
-    document: Any, job: WatchedJob, about: Asked, running: Counter[str], skipped: list[str]
-) -> list[WatchedJob]:  # fmt: skip
+def _tasks(document: Any, job: WatchedJob, about: Asked, running: Counter[str], skipped: list[str]) -> list[WatchedJob]:
     """Return the jobs of a document: one, or each waiting task of an array, of which a limit may hold some back.
 
     Tasks that run count against the limit, too.
@@ -131,7 +151,7 @@ def _tasks(
     if len(tasks) == MOST_TASKS or "..." in told:
         skipped.append(f"Slurm job {job.id}: only {len(tasks)} waiting tasks of its array are read")
     most = int(number(document.get("array_max_tasks")) or (int(limit) if limit.isdecimal() else 0)) or math.inf
-    found = []
+    found: list[WatchedJob] = []
     for task in tasks or [""]:
         runs = running[about.array] if about.array else len(found)
         held = job.held or ("" if runs < most else "JobArrayTaskLimit")
@@ -153,8 +173,11 @@ def _tree(cluster: Cluster) -> QuotaTree:
             for resource in ("cpu", GPU)
         }
     # a cluster without GPUs does not count them
-    shares = [share for share in ((FLAVOR, "cpu"), (FLAVOR, GPU)) if share[1] == "cpu" or any(
-        machine.node.total.get(GPU) for machine in cluster.machines.values())]  # fmt: skip
+    shares = [
+        share
+        for share in ((FLAVOR, "cpu"), (FLAVOR, GPU))
+        if share[1] == "cpu" or any(machine.node.total.get(GPU) for machine in cluster.machines.values())
+    ]
     tree = QuotaTree()
     for pool in _pools(nodes_of):
         every = set().union(*(nodes_of[name] for name in pool))
@@ -179,7 +202,7 @@ def _pools(nodes_of: Mapping[str, set[str]]) -> list[list[str]]:
 # What runs ------------------------------------------------------------------------------------------------------------
 
 
-def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster, skipped: list[str]) -> None:
+def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster) -> None:
     """Lower the nodes' rooms by the jobs that hold them, or by what the nodes tell of themselves if that is more."""
     sums: dict[str, dict[str, float]] = {name: {} for name in cluster.machines}
     shards: Counter[str] = Counter()
@@ -189,11 +212,10 @@ def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster, skipped: list[str]
         names = [name for name in job.on if name in cluster.machines]
         if not job.on:
             # somewhere in its partition: no node there surely has this room
-            skipped.append(f"Slurm job {job.id}: runs, but its nodes are not told: its room is taken from each node")
             for partition in job.partitions:
                 for name in cluster.partitions[partition].nodes if partition in cluster.partitions else ():
-                    if name in cluster.machines:
-                        node = cluster.machines[name].node
+                    node = cluster.machines[name].node
+                    if not node.closed:
                         for resource, amount in job.taken.items():
                             node.free[resource] = node.free.get(resource, 0.0) - amount
                             node.maybe[resource] = node.maybe.get(resource, 0.0) + amount
@@ -237,14 +259,20 @@ def _lower(machine: Machine, taken: Mapping[str, float], shard_jobs: int) -> Non
         parts = min(count - whole, max(shard_jobs, 1 if used.get("gres/shard", 0.0) > 0.0 else 0))
         if used.get("gres/shard", 0.0) > shard_jobs * per:
             parts = count - whole  # jobs that are hidden
-        node.devices, node.device, node.device_memory = ((0.0,) * (whole + parts) + (1.0,) * (count - whole - parts),), GPU, per
+        node.devices, node.device, node.device_memory = (
+            ((0.0,) * (whole + parts) + (1.0,) * (count - whole - parts),),
+            GPU,
+            per,
+        )
         node.maybe[GPU] = node.maybe.get(GPU, 0.0) + parts
 
 
 def _per_node(document: Any, job: Asked) -> dict[str, dict[str, float]]:
     """Return what a job holds on each of its nodes; what is not told in pieces is dealt out evenly, rounded up."""
     count = len(job.on)
-    even = {resource: amount if count == 1 else _share(amount, count, resource) for resource, amount in job.taken.items()}
+    even = {
+        resource: amount if count == 1 else _share(amount, count, resource) for resource, amount in job.taken.items()
+    }
     found = {name: dict(even) for name in job.on}
     detail = document.get("gres_detail")
     if isinstance(detail, list) and len(detail) == count:
@@ -312,8 +340,10 @@ def _counts_memory(known: list[tuple[Any, Asked]], cluster: Cluster) -> bool:
             return cluster.has_memory
         if job.holds and not job.suspended and tres("", document.get("tres_alloc_str")).get("mem"):
             told = [cluster.machines[name].used.get("mem") for name in job.on if name in cluster.machines]
-            if told and all(each == 0.0 for each in told) and any(
-                cluster.machines[name].used.get("cpu") for name in job.on if name in cluster.machines
-            ):  # fmt: skip
+            if (
+                told
+                and all(each == 0.0 for each in told)
+                and any(cluster.machines[name].used.get("cpu") for name in job.on if name in cluster.machines)
+            ):
                 return False
     return cluster.has_memory

@@ -93,26 +93,44 @@ def asked(document: Any) -> Asked | None:
     nodes = next((each for each in (listed if holds else listed[::-1]) if each), 1.0)
     tasks = max(number(document.get("tasks")) or 1.0, 1.0)
     cpus = counts.get("cpu") or number(document.get("cpus")) or 0.0
-    devices = kinds({name.removeprefix("gres/"): count for name, count in counts.items() if name.startswith("gres/")}, True)
-    amounts = {"cpu": cpus} | ({"mem": counts["mem"]} if "mem" in counts else {}) | _devices(document, holds, nodes, tasks, devices)
+    devices = kinds(
+        {name.removeprefix("gres/"): count for name, count in counts.items() if name.startswith("gres/")}, True
+    )
+    amounts = (
+        {"cpu": cpus}
+        | ({"mem": counts["mem"]} if "mem" in counts else {})
+        | _devices(document, holds, nodes, tasks, devices)
+    )
     array = number(document.get("array_job_id"))
     taken = dict(amounts)
     if suspended and "COMPLETING" not in states:
         taken.pop("cpu", None)
     return Asked(
-        str(job), str(int(array)) if array else "", partitions, int(number(document.get("priority")) or 0), holds,
-        suspended, tuple(expanded(text(document.get("nodes")))) if holds else (), came,
-        number(document.get("start_time")) or 0.0, number(document.get("last_sched_evaluation")) or 0.0, amounts,
-        taken if holds else {}, nodes, tasks, cpus, _alone(document),
+        str(job),
+        str(int(array)) if array else "",
+        partitions,
+        int(number(document.get("priority")) or 0),
+        holds,
+        suspended,
+        tuple(expanded(text(document.get("nodes")))) if holds else (),
+        came,
+        number(document.get("start_time")) or 0.0,
+        number(document.get("last_sched_evaluation")) or 0.0,
+        amounts,
+        taken if holds else {},
+        nodes,
+        tasks,
+        cpus,
+        _alone(document),
         text(document.get("user_name")) or str(number(document.get("user_id")) or ""),
         bool({"shared", "oversubscribe"} & {each.lower() for each in words(document.get("shared"))})
         or document.get("oversubscribe") is True,
-    )  # fmt: skip
+    )
 
 
 def _devices(
     document: Mapping[str, Any], holds: bool, nodes: float, tasks: float, counted: Mapping[str, float]
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """Return the devices of a job, also where Slurm's accounting does not track them."""
     found = dict(counted)
     detail = document.get("gres_detail")
@@ -163,7 +181,7 @@ def hold_of(document: Mapping[str, Any], job: Asked, partitions: Sequence[Partit
     eligible = number(document.get("eligible_time")) or 0.0
     if eligible > max(seen_s, job.looked_s):
         return "BeginTime", ""
-    closed = [each for each in (_closed(document, job, partition) for partition in partitions)]
+    closed = [_closed(document, job, partition) for partition in partitions]
     if all(closed):
         return closed[0], ""
     return "", _unclear(document, job, description)
@@ -172,7 +190,11 @@ def hold_of(document: Mapping[str, Any], job: Asked, partitions: Sequence[Partit
 def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
     def asks(key: str) -> bool:
         value = document.get(key)
-        return bool(number(value)) if isinstance(value, dict | int | float) and not isinstance(value, bool) else bool(text(value))
+        return (
+            bool(number(value))
+            if isinstance(value, dict | int | float) and not isinstance(value, bool)
+            else bool(text(value))
+        )
 
     told = {each.lower() for key in ("exclusive", "shared") for each in words(document.get(key))}
     for sign, why in (
@@ -185,15 +207,21 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
         (asks("batch_features"), "it asks for features of its first node"),
         (any(name.partition(":")[0] in (SHARD, "gres/mps") for name in job.wanted), "parts of GPUs are not modelled"),
         (asks("tres_per_socket"), "it asks for devices by socket"),
-        (any(0.0 < (number(document.get(key)) or 0.0) < UNSET for key in ("core_spec", "thread_spec")), "it reserves cores for the system"),
+        (
+            any(0.0 < (number(document.get(key)) or 0.0) < UNSET for key in ("core_spec", "thread_spec")),
+            "it reserves cores for the system",
+        ),
         (asks("network"), "it asks for a network"),
         (document.get("reboot") is True, "it asks for nodes to be booted"),
         (document.get("contiguous") is True and job.nodes > 1, "it asks for nodes in a row"),
-        (any(asks(key) for key in ("minimum_switches", "required_switches")) and job.nodes > 1, "it asks for few switches"),
+        (
+            any(asks(key) for key in ("minimum_switches", "required_switches")) and job.nodes > 1,
+            "it asks for few switches",
+        ),
         (any(0.0 < (number(document.get(key)) or 0.0) < UNSET for key in DEALT), "it deals tasks to sockets or cores"),
         (told & {"mcs", "topo"}, "it asks for nodes that no other label or block uses"),
         ("GRES_ENFORCE_BINDING" in words(document.get("flags")), "its devices and CPUs must be on one socket"),
-    ):  # fmt: skip
+    ):
         if sign:
             return why
     return ""
@@ -206,7 +234,9 @@ def _closed(document: Mapping[str, Any], job: Asked, partition: Partition) -> st
     minutes = number(document.get("time_limit"))
     if minutes is not None and minutes > partition.max_minutes:
         return f"PartitionTimeLimit: {minutes:g} minutes, and {partition.name} allows {partition.max_minutes:g}"
-    if job.nodes > partition.max_nodes or (document.get("max_nodes") and (number(document.get("max_nodes")) or math.inf) < partition.min_nodes):
+    if job.nodes > partition.max_nodes or (
+        document.get("max_nodes") and (number(document.get("max_nodes")) or math.inf) < partition.min_nodes
+    ):
         return f"PartitionNodeLimit of {partition.name}"
     for key in ("account", "qos"):
         name = text(document.get(key))
@@ -261,7 +291,13 @@ def ways_of(
 
 
 DEALT = ("tasks_per_socket", "tasks_per_core", "tasks_per_board")
-FIXED = ("minimum_cpus_per_node", "minimum_tmp_disk_per_node", "sockets_per_node", "cores_per_socket", "threads_per_core")
+FIXED = (
+    "minimum_cpus_per_node",
+    "minimum_tmp_disk_per_node",
+    "sockets_per_node",
+    "cores_per_socket",
+    "threads_per_core",
+)
 
 
 def _reach(
@@ -302,7 +338,9 @@ def _demand(document: Mapping[str, Any], job: Asked, counts_memory: bool) -> _De
     )
     named = {name.partition(":")[0] for name in (*node, *task, *whole)}
     whole = whole | {
-        name: count for name, count in job.wanted.items() if name.startswith("gres/") and name.partition(":")[0] not in named
+        name: count
+        for name, count in job.wanted.items()
+        if name.startswith("gres/") and name.partition(":")[0] not in named
     }
     per = number(document.get("cpus_per_task"))
     by_gpu = gres("memory_per_tres", document.get("memory_per_tres")).get("gpu", 0.0)
@@ -311,12 +349,19 @@ def _demand(document: Mapping[str, Any], job: Asked, counts_memory: bool) -> _De
     told = "memory_per_node" in document
     # Slurm gives all memory of a node to a job that asks for none, and then writes 0, or null in old releases
     unset = document.get("memory_per_node")
-    everything = told and not memory_node and not memory_cpu and not by_gpu and bool(job.wanted.get("mem")) and (
-        unset is None or (isinstance(unset, dict) and unset.get("set") is True) or unset == 0
-    )  # fmt: skip
+    everything = (
+        told
+        and not memory_node
+        and not memory_cpu
+        and not by_gpu
+        and bool(job.wanted.get("mem"))
+        and (unset is None or (isinstance(unset, dict) and unset.get("set") is True) or unset == 0)
+    )
     if not counts_memory:
         return _Demand(node, task, whole, per or 0.0, 0.0, 0.0, 0.0, False, of_gpu, False)
-    return _Demand(node, task, whole, per or 0.0, memory_node or 0.0, memory_cpu or 0.0, by_gpu, everything, of_gpu, True)
+    return _Demand(
+        node, task, whole, per or 0.0, memory_node or 0.0, memory_cpu or 0.0, by_gpu, everything, of_gpu, True
+    )
 
 
 def _way(
@@ -367,7 +412,7 @@ def _way(
 
 def _pods(
     count: int, need: dict[str, float], names: frozenset[str], apart: bool, untouched: tuple[str, ...], alone: str
-) -> Pods:  # fmt: skip
+) -> Pods:
     need = {name: value for name, value in need.items() if not name.startswith(SHARD + ":")}
     shards = need.pop(SHARD, 0.0)
     return Pods(count, need, names, apart, untouched, alone, portion_memory=shards, devices=1 if shards else 0)
@@ -375,9 +420,7 @@ def _pods(
 
 def _need(job: Asked, demand: _Demand, tasks: int, all_tasks: float, at: int, count: int) -> dict[str, float]:
     """Return what one node must have for its part of the tasks."""
-    need: dict[str, float] = {}
-    for name, value in demand.node.items():
-        need[name] = value
+    need = dict(demand.node)
     for name, value in demand.task.items():
         need[name] = need.get(name, 0.0) + value * tasks
     for name, value in demand.job.items():

@@ -1,4 +1,4 @@
-"""Slurm's nodes and partitions, from what `sinfo --json` prints, or from lists of nodes as REST and Slurm 22.05 have."""
+"""Slurm's nodes and partitions, from what `sinfo --json` prints, or from lists of nodes as REST and 22.05 have."""
 
 from __future__ import annotations
 
@@ -17,11 +17,27 @@ OPEN = {"IDLE", "MIXED", "ALLOCATED"}
 HARMLESS = {"PLANNED", "CLOUD", "RESUME", "UNDRAIN", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "DYNAMIC", "INVALID_REG_CLEAR"}
 # states in which it is not known whether jobs start: Slurm waits for the node, or wakes it
 UNCLEAR = {
-    "COMPLETING", "POWERED_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWER_SAVING", "REBOOT_REQUESTED", "REBOOT",
+    "COMPLETING",
+    "POWERED_DOWN",
+    "POWER_DOWN",
+    "POWERING_UP",
+    "POWER_UP",
+    "POWER_SAVING",
+    "REBOOT_REQUESTED",
+    "REBOOT",
     "REBOOT_CANCELED",
-}  # fmt: skip
-FLAGS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "%": "POWERING_DOWN", "$": "MAINTENANCE",
-         "@": "REBOOT_ISSUED", "^": "REBOOT_ISSUED", "!": "POWER_DOWN", "-": "PLANNED"}  # fmt: skip
+}
+FLAGS = {
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "%": "POWERING_DOWN",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_ISSUED",
+    "^": "REBOOT_ISSUED",
+    "!": "POWER_DOWN",
+    "-": "PLANNED",
+}
 
 
 @dataclass(slots=True)
@@ -86,7 +102,11 @@ class Cluster:
 def read_cluster(path: str, found: Any) -> Cluster:
     """Return the nodes and partitions of a document; ViewError if it has neither `sinfo` nor `nodes`."""
     cluster = Cluster()
-    lists = {name: found[name] for name in ("sinfo", "nodes", "partitions") if isinstance(found, dict) and isinstance(found.get(name), list)}
+    lists = {
+        name: found[name]
+        for name in ("sinfo", "nodes", "partitions")
+        if isinstance(found, dict) and isinstance(found.get(name), list)
+    }
     if "sinfo" in lists:
         for at, each in enumerate(lists["sinfo"]):
             _entry(f"{path}: sinfo[{at}]", each, cluster)
@@ -107,7 +127,9 @@ def read_cluster(path: str, found: Any) -> Cluster:
 def states_of(value: Any, flags: Any = None) -> set[str]:
     """Return the states of a node in capitals, with flags that old releases write apart or as a sign."""
     found: set[str] = set()
-    for each in words([each for one in (value, flags) if one is not None for each in (one if isinstance(one, list) else [one])]):
+    for each in words(
+        [each for one in (value, flags) if one is not None for each in (one if isinstance(one, list) else [one])]
+    ):
         name = each.upper()
         while name and name[-1] in FLAGS:
             found.add(FLAGS[name[-1]])
@@ -135,7 +157,9 @@ def _entry(where: str, each: Any, cluster: Cluster) -> None:
     if least or most:
         total["mem"] = max(0.0, (least or most or 0.0) - (number(part(at, "at", "resource_spec", "memory")) or 0.0))
     total |= kinds(gres(f"{where}.gres.total", part(at, "at", "gres", "total")))
-    maybe = {"cpu": max(0.0, (high or 0.0) - (low or high or 0.0))} | ({"mem": (most or 0.0) - (least or most or 0.0)} if "mem" in total else {})
+    maybe = {"cpu": max(0.0, (high or 0.0) - (low or high or 0.0))} | (
+        {"mem": (most or 0.0) - (least or most or 0.0)} if "mem" in total else {}
+    )
     used: dict[str, float] = {}
     if len(names) == 1:
         for resource, field_name in (("cpu", "cpus"), ("mem", "memory")):
@@ -148,12 +172,16 @@ def _entry(where: str, each: Any, cluster: Cluster) -> None:
     features = part(at, "at", "features", "active") or part(at, "at", "features", "total")
     for node in names:
         machine = Machine(
-            Node(node, dict(total), dict(total), {resource: amount for resource, amount in maybe.items() if amount > 0.0}),
+            Node(
+                node, dict(total), dict(total), {resource: amount for resource, amount in maybe.items() if amount > 0.0}
+            ),
             frozenset(words(features)),
-            *(number(part(at, "at", field_name, "minimum")) or otherwise
-              for field_name, otherwise in (("sockets", math.inf), ("cores", math.inf), ("threads", 1.0))),
-            _or_inf(number(part(at, "at", "disk", "minimum"))), used,
-        )  # fmt: skip
+            number(part(at, "at", "sockets", "minimum")) or math.inf,
+            number(part(at, "at", "cores", "minimum")) or math.inf,
+            number(part(at, "at", "threads", "minimum")) or 1.0,
+            _or_inf(number(part(at, "at", "disk", "minimum"))),
+            dict(used),
+        )
         _put(machine, states_of(part(at, "at", "node", "state")), text(part(at, "at", "reservation")), cluster)
 
 
@@ -179,10 +207,14 @@ def _node(where: str, each: Any, cluster: Cluster) -> None:
         total[resource] = max(0.0, total.get(resource, 0.0) - count)
     features = words(each.get("active_features")) or words(each.get("features"))
     machine = Machine(
-        Node(name, dict(total), dict(total)), frozenset(features),
-        *(number(each.get(key)) or otherwise for key, otherwise in (("sockets", math.inf), ("cores", math.inf), ("threads", 1.0))),
-        _or_inf(number(each.get("temporary_disk"))), used,
-    )  # fmt: skip
+        Node(name, dict(total), dict(total)),
+        frozenset(features),
+        number(each.get("sockets")) or math.inf,
+        number(each.get("cores")) or math.inf,
+        number(each.get("threads")) or 1.0,
+        _or_inf(number(each.get("temporary_disk"))),
+        used,
+    )
     owner, label = text(each.get("owner")), text(each.get("mcs_label"))
     if owner:
         machine.node.owner = owner
@@ -233,7 +265,9 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
         return next((value for path in paths if (value := number(part(at, "at", *path)))), math.inf)
 
     partition.max_nodes = limit(("maximums", "nodes"), ("max_nodes_per_job",))
-    partition.min_nodes = number(part(at, "at", "minimums", "nodes")) or number(part(at, "at", "min_nodes_per_job")) or 0.0
+    partition.min_nodes = (
+        number(part(at, "at", "minimums", "nodes")) or number(part(at, "at", "min_nodes_per_job")) or 0.0
+    )
     partition.max_minutes = limit(("maximums", "time"), ("max_time_limit",))
     partition.max_cpus = limit(("maximums", "cpus_per_node"), ("maximum_cpus_per_node",))
     shares = number(part(at, "at", "maximums", "oversubscribe", "jobs"))
@@ -243,8 +277,9 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
     flags = words(part(at, "at", "maximums", "oversubscribe", "flags"))
     partition.shares = (shares or 1.0) > 1.0 or any(flag.lower() == "force" for flag in flags)
     for key, single, allow, deny in (
-        ("account", "accounts", "allowed_accounts", "denied_accounts"), ("qos", "qos", "allowed_qos", "denied_qos"),
-    ):  # fmt: skip
+        ("account", "accounts", "allowed_accounts", "denied_accounts"),
+        ("qos", "qos", "allowed_qos", "denied_qos"),
+    ):
         allowed = words(part(at, "at", single, "allowed") or part(at, "at", allow))
         denied = words(part(at, "at", single, "deny") or part(at, "at", deny))
         if allowed and "ALL" not in allowed:
@@ -256,4 +291,3 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
 def shards_of(total: Mapping[str, float]) -> float:
     """Return the shards of one GPU; 0 without shards."""
     return total.get("gres/shard", 0.0) / (total.get("gres/gpu", 0.0) or 1.0)
-

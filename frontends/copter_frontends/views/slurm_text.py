@@ -185,10 +185,7 @@ class Features:
         """Read a constraint; ViewError for counts of nodes and for what is not known."""
         at = constraint.replace(" ", "").replace(",", "&")
         inner = re.fullmatch(r"\[([^\[\]*()&]+)\]", at)
-        if inner is not None:
-            found = tuple(inner[1].split("|"))
-        else:
-            found = (at,)
+        found = (at,) if inner is None else tuple(inner[1].split("|"))
         made = cls(found)
         for each in found:
             _holds(each, frozenset())

@@ -46,8 +46,8 @@ def fault(view: ClusterView, starts: Sequence[Start]) -> str:
     for start in starts:
         if jobs[start.job].after and jobs[start.job].after not in started:
             return f"{start.job} starts before {jobs[start.job].after}"
-    for name, pods in on.items():
-        why = _node_fault(view.nodes[name], pods)
+    for name, placed in on.items():
+        why = _node_fault(view.nodes[name], placed)
         if why:
             return why
     return _limit_fault(view, starts) or _quota_fault(view.tree, starts)
@@ -97,6 +97,7 @@ def _packs(node: Node, world: Sequence[float], on: Sequence[tuple[str, str, Pods
     free = [Fraction(each) for each in world]
     if sum(1 for each in free if each >= 1 - ALLOWANCE) < whole or any(part > 1.0 + 1e-9 for part, _ in groups):
         return False
+
     def fits(at: int) -> bool:
         if at == len(groups):
             return sum(1 for each in free if each >= 1 - ALLOWANCE) >= whole

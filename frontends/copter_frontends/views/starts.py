@@ -1,7 +1,8 @@
 """What decides whether a job can start: rooms on nodes, pods that need them, and ways to run a job.
 
-All views use these words. A node has free amounts of each resource, and may be closed, or held alone by a job or a user.
-A way to run a job takes amounts of quotas and counts of limits, and consists of pods, each of which needs one node.
+All views use these words. A node has free amounts of each resource, and may be closed, or held alone by a job or a
+user. A way to run a job takes amounts of quotas and counts of limits, and consists of pods, each of which needs one
+node.
 """
 
 from __future__ import annotations

@@ -141,9 +141,12 @@ def counted_of(found: Iterable[str]) -> tuple[str, ...]:
 
 
 def pooled(
-    total: Amounts, limits: Mapping[str, Mapping[Share, float]], kept: Mapping[str, Amounts] | None = None,
-    parents: Mapping[str, str] | None = None, inner: Iterable[str] = (),
-) -> QuotaTree:  # fmt: skip
+    total: Amounts,
+    limits: Mapping[str, Mapping[Share, float]],
+    kept: Mapping[str, Amounts] | None = None,
+    parents: Mapping[str, str] | None = None,
+    inner: Iterable[str] = (),
+) -> QuotaTree:
     """Return the tree of queues that share one pool, each up to its limits.
 
     Parameters
