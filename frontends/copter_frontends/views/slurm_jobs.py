@@ -399,7 +399,8 @@ def _way(
     if devices:
         amounts[GPU] = devices
     loose = None
-    if count > 1 or pinned:
+    if count > 1:
+        names = names & frozenset(needed) if pinned == count else names
         kept = {key: value for key, value in demand.node.items() if key != SHARD}
         if kept:
             loose = Pods(count, kept, names, True)
