@@ -200,15 +200,17 @@ class _Rooms:
     """Classes of nodes, with their rows and what they hold of each kind of pod."""
 
     def __init__(self, view: ClusterView, jobs: Sequence[WatchedJob]) -> None:
-        kinds: dict[Any, Pods] = {}
+        self._numbers: dict[Hashable, int] = {}
+        kinds: list[Pods] = []
         for job in jobs:
             for way in job.ways:
                 for pods in _pods_of(way):
-                    kinds.setdefault(_kind(pods), pods)
-        held: dict[str, dict[Any, int]] = {}
+                    if self._numbers.setdefault(_kind(pods), len(kinds)) == len(kinds):
+                        kinds.append(pods)
+        held: dict[str, dict[int, int]] = {}
         for node in view.nodes.values():
             if not node.closed:
-                most = {key: count for key, pods in kinds.items() if (count := _most(node, pods)) > 0}
+                most = {at: count for at, pods in enumerate(kinds) if (count := _most(node, pods)) > 0}
                 if most:
                     held[node.name] = most
         fine: dict[Any, list[str]] = {}
@@ -216,17 +218,17 @@ class _Rooms:
         for name, most in held.items():
             node = view.nodes[name]
             room = tuple(sorted((key, round(value, 9)) for key, value in _room(node).items()))
-            coarse.setdefault(tuple(sorted(map(repr, most))), []).append(name)
-            fine.setdefault((room, tuple(sorted(map(repr, most.items())))), []).append(name)
+            coarse.setdefault(tuple(most), []).append(name)
+            fine.setdefault((room, tuple(most.items())), []).append(name)
         columns = sum(len(held[names[0]]) for names in fine.values())
         per_kind = max(1, len(jobs) // max(len(kinds), 1))
         classes = list((fine if columns * per_kind <= MOST_COLUMNS else coarse).values())
         self.rows: dict[Hashable, float] = {}
-        self._of: dict[Any, list[tuple[int, int]]] = {key: [] for key in kinds}
+        self._of: list[list[tuple[int, int]]] = [[] for _ in kinds]
         self._known: dict[int, set[str]] = {}
         self._memory: dict[int, float] = {}
         self._device: dict[int, str] = {}
-        wanted = {name for pods in kinds.values() for name in pods.need}
+        wanted = {name for pods in kinds for name in pods.need}
         for at, names in enumerate(classes):
             total: dict[str, float] = {}
             for name in names:
@@ -247,7 +249,7 @@ class _Rooms:
 
     def of(self, pods: Pods) -> list[tuple[int, int]]:
         """Return the classes that hold such pods, and how many."""
-        return self._of[_kind(pods)]
+        return self._of[self._numbers[_kind(pods)]]
 
     def need(self, pods: Pods, at: int) -> dict[str, float]:
         """Return what all the pods take of a class."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from copter_frontends.views.starts import WHOLE, Node, Pods, Way, within
 
@@ -25,6 +25,8 @@ class Board:
         self.devices = {name: [list(each) for each in node.devices] for name, node in self.nodes.items()}
         self.users = {name: node.users for name, node in self.nodes.items()}
         self.owner = {name: node.owner for name, node in self.nodes.items()}
+        # nodes that held such a pod when it was last asked: rooms only become smaller, so no other node holds one
+        self._held: dict[Hashable, list[str]] = {}
 
     def place(self, way: Way) -> tuple[tuple[str, ...], ...] | None:
         """Place all pods of a way; return their nodes, or None, with nothing placed, if one finds no node."""
@@ -41,9 +43,7 @@ class Board:
         before: dict[str, tuple[dict[str, float], list[list[float]], frozenset[str], str]] = {}
         for at in order:
             pods, names = way.pods[at], list[str]()
-            candidates = [name for name in (self.nodes if pods.nodes is None else pods.nodes) if name in self.nodes]
-            candidates.sort(key=lambda name: (self._left(name, pods), name))
-            for name in candidates:
+            for name in self._candidates(pods, way, used):
                 while (
                     len(names) < pods.count and not (pods.apart and name in used) and self._fits(name, pods, way, used)
                 ):
@@ -61,6 +61,18 @@ class Board:
                 return None
             places[at] = tuple(names)
         return tuple(places)
+
+    def _candidates(self, pods: Pods, way: Way, used: set[str]) -> list[str]:
+        """Return the nodes that hold such a pod, those with the least left first."""
+        need = tuple(sorted(pods.need.items()))
+        key = need, pods.nodes, pods.untouched, pods.alone, pods.portion, pods.portion_memory, pods.devices, way.user
+        before = self._held.get(key)
+        if before is None:
+            before = [name for name in (self.nodes if pods.nodes is None else pods.nodes) if name in self.nodes]
+        found = [name for name in before if self._fits(name, pods, way, used)]
+        if not used:
+            self._held[key] = found
+        return sorted(found, key=lambda name: (self._left(name, pods), name))
 
     @staticmethod
     def _size(pods: Pods) -> tuple[float, float]:
