@@ -35,3 +35,7 @@ def test_the_judge_sees_false_and_missed_starts() -> None:
     assert missed_start(truth, []) == "one on n1"
     assert missed_start(truth, [("one", [["n1"]], {})]) == ""
     assert most_units(truth) == 1
+
+
+def test_a_gpu_has_one_name_in_both_forms_of_its_label() -> None:
+    assert judged("kai", 7370, Counter()) == ""

@@ -53,7 +53,7 @@ def shared_of(where: str, notes: Mapping[str, Any]) -> tuple[float, float, int]:
 def groups_of(pod: Document) -> list[str]:
     """Return the names of the shared GPUs that a pod uses; none if they are not told."""
     labels = part(pod, "metadata", "labels") or {}
-    several = sorted(str(name) for name in labels if str(name).startswith(f"{GROUP}/"))
+    several = sorted(str(name).partition("/")[2] for name in labels if str(name).startswith(f"{GROUP}/"))
     return several or ([str(labels[GROUP])] if labels.get(GROUP) else [])
 
 
