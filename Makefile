@@ -46,6 +46,7 @@ check: $(VENV)/.check
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
+	PYTHONPATH=.:frontends $(PY) -m tests.adversary.view_run --page docs/results/views.md
 	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4 --seed $(MUTANTS)
 
 # linopy's own tests with copter in the place of HiGHS. Its wheel has none, so the source package is fetched.

@@ -281,6 +281,9 @@ def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
     yield from turning_points(explanation)
     for name, effect in explanation.capacity.items():
         rates = ", ".join(f"option {column} {rate:+.3g}" for column, rate in effect.rates.items()) or "no change"
+        if f"{effect.low:.6g}" == f"{effect.high:.6g}":
+            yield f"  at {effect.low:.6g} of {name} other columns come in: no rate holds beside it"
+            continue
         yield f"  for each unit of {name} from {effect.low:.6g} to {effect.high:.6g}: {rates}"
 
 

@@ -132,7 +132,7 @@ def group(name: str, queue: str, version: str) -> Document:
 PLURALS = {
     "cohorts": "Cohort", "clusterqueues": "ClusterQueue", "localqueues": "LocalQueue", "workloads": "Workload",
     "resourceflavors": "ResourceFlavor", "admissionchecks": "AdmissionCheck", "jobs": "Job",
-    "multikueueclusters": "MultiKueueCluster", "multikueueconfigs": "MultiKueueConfig",
+    "pods": "Pod", "multikueueclusters": "MultiKueueCluster", "multikueueconfigs": "MultiKueueConfig",
 }  # fmt: skip
 
 
@@ -157,6 +157,7 @@ class FakeApi:
         self.versions = versions
         self.patches: list[tuple[str, Document]] = []
         self.broken = False
+        self.refused: dict[str, int] = {}  # status of each change of an object with this name
 
     def find(self, kind: str, name: str) -> Document:
         """A document by kind and namespace/name."""
@@ -197,6 +198,8 @@ class FakeApi:
 
     def _at(self, parts: list[str]) -> Document:
         parts = parts[:-1] if parts[-1] == "status" else parts
+        if parts[:2] != (["api", "v1"] if parts[-2] == "pods" else ["apis", parts[1]]):
+            raise KeyError(parts)  # the core API and groups have paths of their own
         namespace = f"{parts[parts.index('namespaces') + 1]}/" if "namespaces" in parts else ""
         return self.find(PLURALS[parts[-2]], f"{namespace}{parts[-1]}")
 
@@ -206,6 +209,8 @@ class FakeApi:
             found = self._at(path.partition("?")[0].strip("/").split("/"))
         except KeyError:
             return 404, {}
+        if found["metadata"]["name"] in self.refused:
+            return self.refused[found["metadata"]["name"]], {"message": "admission webhook denied the request"}
         version = patch.get("metadata", {}).get("resourceVersion")
         if version not in (None, found["metadata"]["resourceVersion"]):
             return 409, {}

@@ -16,6 +16,7 @@ from copter_frontends.simulator.saved_objects import Flattener
 from copter_frontends.vocabulary import Allocation, Plan, SchedulingPolicy
 
 MOST_NAMED = 1000  # most jobs named in a list of an answer
+NOTHING = 1e-12  # part of the largest figure of an answer below which a figure is rounding
 
 T = TypeVar("T")
 
@@ -134,16 +135,20 @@ class Answer:
     def as_text(self, most: int = 8) -> str:
         """Return the answer as lines of text, with at most `most` jobs in a list."""
         old, new = self.objective
+        size = max(abs(new), abs(old))
+        more = 0.0 if abs(new - old) <= NOTHING * size else new - old
         lines = [
             f"what if: {self.text}",
-            f"  the plan's objective: {old:.6g} before, {new:.6g} after ({new - old:+.6g})",
-            f"  the best plan's value changes by {interval(self.plan_change)}",
-            f"  the linear program's optimum changes by {interval(self.lp_change)}",
+            f"  the plan's objective: {old:.6g} before, {new:.6g} after ({more:+.6g})",
+            f"  the best plan's value changes by {interval(self.plan_change, size)}",
+            f"  the linear program's optimum changes by {interval(self.lp_change, size)}",
             f"  jobs without GPUs: {self.waiting[0]:,} before, {self.waiting[1]:,} after",
         ]
         names = list(dict.fromkeys([*self.prices[0], *self.prices[1]]))
+        scale = max((abs(price) for each in self.prices for price in each.values()), default=0.0)
+        least = NOTHING * max(scale, size)
         prices = ", ".join(
-            f"{name} {_priced(self.prices[0], name)} -> {_priced(self.prices[1], name)}" for name in names
+            f"{name} {_priced(self.prices[0], name, least)} -> {_priced(self.prices[1], name, least)}" for name in names
         )
         lines += [f"  prices: {prices}"] if prices else []
         for word, found in (("start", self.starts), ("stop", self.stops)):
@@ -169,11 +174,12 @@ def change_between(before: Pair | None, after: Pair | None) -> Pair | None:
     return low - most, high - least
 
 
-def interval(change: tuple[float, float] | None) -> str:
-    """Return a certified change in words."""
+def interval(change: tuple[float, float] | None, scale: float = 0.0) -> str:
+    """Return a certified change in words; `scale` is the size of the sums of which it is the difference."""
     if change is None:
         return "an amount that no bound certifies"
-    low, high = change
+    # what is left of equal sums by rounding is no change
+    low, high = (0.0 if abs(each) <= NOTHING * max(scale, *map(abs, change)) else each + 0.0 for each in change)
     return f"{low:+.6g}" if f"{low:.6g}" == f"{high:.6g}" else f"{low:+.6g} to {high:+.6g} (certified)"
 
 
@@ -209,8 +215,11 @@ def _given(allocation: Allocation) -> tuple[str, int]:
     return allocation.gpu_type, allocation.gpus
 
 
-def _priced(prices: Mapping[str, float], name: str) -> str:
-    return f"{prices[name] + 0.0:.4g}" if name in prices else "none"
+def _priced(prices: Mapping[str, float], name: str, least: float) -> str:
+    """Return a price as text; what is nothing beside the others is 0."""
+    if name not in prices:
+        return "none"
+    return f"{prices[name]:.4g}" if abs(prices[name]) > least else "0"
 
 
 def _named(names: list[str], most: int) -> str:

@@ -28,8 +28,8 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
 @click.option(
     "--context", metavar="NAME", help="Context of the kubeconfig  [default: its current one, or the pod's account]"
 )
-@click.option("--write", "writes", type=click.Choice(WRITES), multiple=True, default=WRITES, show_default=True,
-              help="Fields that may be written. May be given again.")  # fmt: skip
+@click.option("--write", "writes", type=click.Choice((*WRITES, "all")), multiple=True,
+              help="Kind of fields that may be written, or all. May be given again; without it none is.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, callback=_workers, metavar="NAME=CONTEXT|URL",
               help="Worker cluster of MultiKueue that may be nominated. May be given again.")  # fmt: skip
 @click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True, default=STRATEGIES,
@@ -37,7 +37,7 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
 @click.option("--every", type=FiniteRange(min=0, min_open=True), default=2.0, show_default=True, metavar="SECONDS",
               help="Seconds between steps.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(min=1), help="Number of steps  [default: until Ctrl-C]")
-@click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing, as without --write.")
 def kueue_controller(**given: Any) -> int:
     """Write decisions that Kueue leaves to others, by copter's plans: boosts, gates, AdmissionChecks, nominations."""
     # Imported late, as in simulate.py; the Kubernetes client belongs to the optional extra "kubernetes".
@@ -50,6 +50,9 @@ def kueue_controller(**given: Any) -> int:
     from copter_serve.views.documents import is_address
     from copter_serve.views.kueue import kueue_view, read_api
 
+    named = set(given["writes"])
+    writes = WRITES if not named or "all" in named else tuple(each for each in WRITES if each in named)
+    dry = given["dry_run"] or not named
     try:
         cluster = ClusterApi(given["address"], given["context"])
         apis = {
@@ -58,7 +61,7 @@ def kueue_controller(**given: Any) -> int:
         }
         workers = {name: (lambda api=api: kueue_view(read_api(api))) for name, api in apis.items()}
         controller = Controller(
-            cluster, given["writes"], workers, given["dry_run"], strategies=given["strategies"]
+            cluster, writes, workers, dry, strategies=given["strategies"]
         )  # fmt: skip
     except QueueError as error:
         raise InputError(str(error)) from error
@@ -66,14 +69,18 @@ def kueue_controller(**given: Any) -> int:
     try:
         while True:
             try:
-                for line in lines(controller.step(), given["dry_run"]):
-                    click.echo(line)
-                failed, blind = False, ""
+                written = controller.step()
+                failed, blind = any(each.refused for each in written), ""
             except QueueError as error:
-                failed = True
+                written, failed = controller.written, True
                 if str(error) != blind:
                     blind = str(error)
-                    complain(f"wrote nothing: {error}")
+                    count = sum(each.done for each in written)
+                    complain(f"{f'stopped after {count} writes' if count else 'wrote nothing'}: {error}")
+            for line in lines(written, dry):
+                click.echo(line)
+            if not given["dry_run"] and not named and not failed and done == 0:
+                complain("nothing was written: name what may be, such as --write boost, or --write all")
             done += 1
             if given["steps"] is not None and done >= given["steps"]:
                 return int(failed)

@@ -25,7 +25,11 @@ _FILE = click.Path(dir_okay=False)
 )
 @click.option("--kai", metavar="FILE|URL", help="KAI's /get-snapshot: a file, or the scheduler's address.")
 @click.option(
-    "--slurm", nargs=2, type=_FILE, metavar="SQUEUE SINFO", help="Files of what squeue --json and sinfo --json print."
+    "--slurm",
+    nargs=2,
+    type=_FILE,
+    metavar="SQUEUE SINFO",
+    help="Files of what squeue --json and sinfo --json print, or of REST's jobs and nodes.",
 )
 @click.option("--token-file", type=_FILE, help="File with the token for the API server.")
 @click.option(
@@ -68,7 +72,7 @@ def shadow(**given: Any) -> int:
     told: set[str] = set()
     done = 0
     try:
-        with Shadow(read, given["tape"], given["grace"]) as watching:
+        with Shadow(read, given["tape"], given["grace"], every_s=given["every"]) as watching:
             while True:
                 line = watching.look()
                 found = watching.findings
@@ -99,11 +103,17 @@ def _end(summary: dict[str, Any], as_json: bool) -> int:
         print_json(summary)
     elif now is not None:
         click.echo(
-            f"{now['used']:g} of {now['quota']:g} {now['resource']} in use; {now['could']:g} more could be started now,"
-            f" certified at most {now['bound']:.6g}; {now['stranded']:g} are free for none that waits"
+            f"{now['used']:g} of {now['quota']:g} {now['resource']} in use; {now['could']:g} more could be started"
+            f" {'now' if summary['blind_since'] is None else 'then'}, {'certified ' if now['certified'] else ''}at most"
+            f" {now['bound']:.6g}; {now['stranded']:g} are free for none that waits"
         )
+        for each in now["not_modelled"]:
+            click.echo(f"  not modelled: {each}")
         for each in now["starts"]:
-            click.echo(f"  could start: {each['job']} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
+            where = f" on {', '.join(each['nodes'])}" if each["nodes"] else f" in {', '.join(each['flavors'])}"
+            click.echo(f"  could start: {each['job']}{where} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
+        for each in now["unclear"]:
+            click.echo(f"  may start or not: {each['job']}: {each['why']}")
         for each in now["unfair"]:
             click.echo(f"  waits for borrowers: {each['job']}; borrowed by {', '.join(each['borrowed_by'])}")
         for each in now["overturned"]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
-from copter_serve.views.documents import PAGE, BlindError, Document, flat, part
+from copter_serve.kueue_controller.refused import RefusedError
+from copter_serve.views.documents import PAGE, BlindError, Document, flat, parse_json, part
 
 try:
     import kubernetes.client as kube
@@ -18,13 +21,15 @@ except ImportError as missing:  # in the optional extra `kubernetes`
         name="kubernetes",
     ) from missing
 
+MOST_TOLD = 300  # most characters of a server's message that are repeated
 PATIENCE_S = 10.0  # time limit of a request to the cluster, in seconds
 # HTTP statuses of an object that was deleted or changed since it was read; the next step reads it again
 GONE = (404, 409)
+REFUSED = range(400, 500)  # statuses of one write that the server does not accept, whatever becomes of the others
 
 
 class ClusterApi:
-    """Reads and patches custom objects; reading is as in :class:`~copter_serve.views.documents.Api`.
+    """Reads and patches objects; reading is as in :class:`~copter_serve.views.documents.Api`.
 
     Parameters
     ----------
@@ -55,14 +60,16 @@ class ClusterApi:
                 except kube_config.ConfigException:
                     raise BlindError(f"there is no configuration of a cluster: {error}") from error
         self.address = str(client.configuration.host)
-        self._objects, self._apis = kube.CustomObjectsApi(client), kube.ApisApi(client)
+        self._client, self._objects, self._apis = client, kube.CustomObjectsApi(client), kube.ApisApi(client)
 
-    def _asked(self, call: Any, *arguments: Any, **options: Any) -> Any:
+    def _asked(self, call: Any, *arguments: Any, write: bool = False, **options: Any) -> Any:
         try:
             return call(*arguments, _request_timeout=PATIENCE_S, **options)
         except ApiException as error:
             if error.status in GONE:
                 raise LookupError(str(error.reason)) from error
+            if write and error.status in REFUSED:
+                raise RefusedError(f"the API server answers {error.status} {error.reason}{_told(error)}") from error
             raise BlindError(f"{self.address}: the API server answers {error.status} {error.reason}") from error
         except (HTTPError, OSError) as error:
             raise BlindError(f"{self.address}: the API server is out of reach: {error}") from error
@@ -85,7 +92,7 @@ class ClusterApi:
         documents: list[Document] = []
         after = ""
         while True:
-            more = {"_continue": after} if after else {}
+            more: dict[str, Any] = {"_continue": after} if after else {}
             try:
                 page = self._asked(
                     self._objects.list_cluster_custom_object, group, version, plural, limit=PAGE, **more
@@ -102,22 +109,65 @@ class ClusterApi:
     def one(self, version: str, plural: str, name: str, namespace: str) -> Document:
         """Return one document; LookupError if it is gone."""
         group, _, number = version.rpartition("/")
+        if not group:
+            return dict(self._asked(self._core, "GET", _core_path(version, plural, name, namespace)))
         found = self._asked(self._objects.get_namespaced_custom_object, group, number, namespace, plural, name)
         return dict(found)
+
+    def _core(self, method: str, path: str, body: Document | None = None, _request_timeout: float = PATIENCE_S) -> Any:
+        """Call the core API, which is not below ``/apis``, so that the client's calls by group do not reach it."""
+        headers = {**self._client.default_headers, "Accept": "application/json"}
+        for each in self._client.configuration.auth_settings().values():
+            if each["in"] == "header" and each["value"]:
+                headers[each["key"]] = each["value"]
+        if body is not None:
+            headers["Content-Type"] = "application/merge-patch+json"
+        answer = self._client.rest_client.request(
+            method, self.address + path, headers=headers, body=body, _request_timeout=_request_timeout
+        )
+        data = answer.data if answer.data is not None else answer.read()
+        if not 200 <= answer.status < 300:
+            error = ApiException(status=answer.status, reason=answer.reason)
+            error.body = data
+            raise error
+        return parse_json(self.address + path, data)
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
         """Merge a change into a document; return False, without a change, if the document was deleted or changed
         since it was read.
+
+        Raises
+        ------
+        RefusedError
+            If the server does not accept this change.
         """
         meta = document["metadata"]
         group, _, version = str(document["apiVersion"]).rpartition("/")
         inner = {"resourceVersion": meta["resourceVersion"]} | change.get("metadata", {})
         body = change | {"metadata": inner}
-        scope = "namespaced" if meta.get("namespace") else "cluster"
-        call = getattr(self._objects, f"patch_{scope}_custom_object{'_status' if status else ''}")
-        place = [group, version, *([meta["namespace"]] if meta.get("namespace") else []), plural, meta["name"]]
+        namespace, name = meta.get("namespace"), meta["name"]
         try:
-            self._asked(call, *place, body)
+            if not group:
+                self._asked(self._core, "PATCH", _core_path(version, plural, name, namespace, status), body, write=True)
+                return True
+            scope = "namespaced" if namespace else "cluster"
+            call = getattr(self._objects, f"patch_{scope}_custom_object{'_status' if status else ''}")
+            self._asked(call, group, version, *([namespace] if namespace else []), plural, name, body, write=True)
         except LookupError:
             return False
         return True
+
+
+def _core_path(version: str, plural: str, name: str, namespace: str | None, status: bool = False) -> str:
+    """Return the path of an object of the core API."""
+    parts = ["api", version, *(["namespaces", namespace] if namespace else []), plural, name]
+    return "/" + "/".join(quote(each, safe="") for each in parts) + ("/status" if status else "")
+
+
+def _told(error: Any) -> str:
+    """Return what a server says of a refusal, in one line."""
+    try:
+        message = str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return ""
+    return f": {' '.join(message.split())[:MOST_TOLD]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from copter import Settings
 from copter_serve.kueue_controller.decisions import (
@@ -18,6 +18,7 @@ from copter_serve.kueue_controller.decisions import (
     without_gate,
 )
 from copter_serve.kueue_controller.dispatch import nominations
+from copter_serve.kueue_controller.refused import RefusedError
 from copter_serve.queues.admission_model import AdmissionModel
 from copter_serve.queues.fair_preemption import STRATEGIES, require_strategies
 from copter_serve.views import ClusterView
@@ -47,12 +48,13 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One write: its kind, its document, and whether it succeeded."""
+    """One write: its kind, its document, whether it succeeded, and why it was refused if it was."""
 
     what: str
     name: str
     value: str
     done: bool
+    refused: str = ""
 
 
 class Controller:
@@ -71,6 +73,12 @@ class Controller:
     strategies : sequence of str
         Kueue's `preemptionStrategies`, which are not in its objects; of effect with fair sharing only.
 
+    Attributes
+    ----------
+    decisions : Decisions
+    written : list of Written
+        The writes of the last step, up to where it ended.
+
     Raises
     ------
     QueueError
@@ -86,17 +94,18 @@ class Controller:
         self.cluster, self.writes, self.workers, self.dry = cluster, frozenset(writes), dict(workers or {}), dry
         self.settings = settings or Settings(threads=1)
         self.decisions = Decisions()
-        self._written: list[Written] = []
+        self.written: list[Written] = []
 
     def step(self) -> list[Written]:
-        """Make one step; return its writes.
+        """Make one step; return its writes. A write that is refused ends none of the others.
 
         Raises
         ------
         QueueError
-            If the cluster cannot be read or its objects contradict each other; nothing is written then.
+            If the cluster cannot be read, or its objects contradict each other; nothing is written then. If the server
+            goes away in the middle; :attr:`written` has what was written before.
         """
-        self._written = []
+        self.written = []
         documents = read_api(self.cluster)  # type: ignore[arg-type]
         version = self.cluster.version(GROUP, VERSIONS)
         checks = self.cluster.listed(f"/apis/{GROUP}/{version}/admissionchecks", optional=True)
@@ -112,13 +121,18 @@ class Controller:
             self._answer(checks, workloads)
         if "dispatch" in self.writes:
             self._dispatch(version, checks, workloads)
-        return self._written
+        return self.written
 
     def _write(
         self, what: str, document: Document, plural: str, change: Document, value: str, status: bool = False
     ) -> None:  # fmt: skip
-        done = self.dry or self.cluster.patch(document, plural, change, status)
-        self._written.append(Written(what, named(document), value, done))
+        done, refused = True, ""
+        if not self.dry:
+            try:
+                done = self.cluster.patch(document, plural, change, status)
+            except RefusedError as error:
+                done, refused = False, str(error)
+        self.written.append(Written(what, named(document), value, done, refused))
 
     def _boost(self, view: ClusterView, workloads: Mapping[str, Document]) -> None:
         """Write the boosts that differ from the plan's; boosts of other controllers are left alone."""
@@ -148,7 +162,12 @@ class Controller:
                     )
                 except LookupError:
                     continue
+                except RefusedError as error:
+                    self.written.append(Written("gate", name, "", False, str(error)))
+                    continue
                 gates = gates_of(target)
+                if GATE not in [each.strip() for each in gates.split(",")]:
+                    continue  # it is open already, and Kueue has not copied that yet
             left = without_gate(gates)
             change = {"metadata": {"annotations": {GATES: left}}}
             self._write("gate", target, plural, change, left or "")
@@ -198,5 +217,10 @@ def _now() -> str:
 
 def lines(written: Sequence[Written], dry: bool) -> list[str]:
     """Return one line of text for each write."""
-    verb: dict[bool, Any] = {True: "would write" if dry else "wrote", False: "left, as it changed meanwhile"}
-    return [f"{verb[each.done]}: {each.what} of {each.name}: {each.value or 'none'}" for each in written]
+    found = []
+    for each in written:
+        verb = ("would write" if dry else "wrote") if each.done else "left, as it changed meanwhile"
+        verb = "was refused" if each.refused else verb
+        why = f" ({each.refused})" if each.refused else ""
+        found.append(f"{verb}: {each.what} of {each.name}: {each.value or 'none'}{why}")
+    return found

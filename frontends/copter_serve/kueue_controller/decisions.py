@@ -101,7 +101,7 @@ def decide(
         for job in view.jobs
         if job.running
     ]
-    rows = PreemptionRows(model, rules, view.resource, holders)
+    rows = PreemptionRows(model, rules, view.counted, holders)
     asks = [
         Ask(
             job.id, job.queue, job.options, max(view.units(job.options[0]), 1e-6) * ranks[job.priority],

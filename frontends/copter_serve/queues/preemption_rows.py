@@ -40,14 +40,15 @@ class PreemptionRows:
     admission : AdmissionModel
     rules : mapping of str to Preemption
         By queue.
-    resource : str
-        The resource in which values are counted.
+    resource : str or tuple of str
+        The resources in which values are counted.
     holders : sequence of Holder
         Running workloads that may be stopped.
     """
 
     def __init__(
-        self, admission: AdmissionModel, rules: Mapping[str, Preemption], resource: str, holders: Sequence[Holder]
+        self, admission: AdmissionModel, rules: Mapping[str, Preemption], resource: str | tuple[str, ...],
+        holders: Sequence[Holder],
     ) -> None:  # fmt: skip
         self.admission, self.holders, tree = admission, list(holders), admission.tree
         self.root = {name: tree.root(name) for name in tree.queues}
@@ -70,9 +71,9 @@ class PreemptionRows:
         asked = {(self.root[name], share) for name, share in self.places}
         self.givers = [(name, share) for name, share in self.held if (self.root[name], share) in asked]
         with admission.model.batch():
-            self._make_rows(resource)
+            self._make_rows((resource,) if isinstance(resource, str) else resource)
 
-    def _make_rows(self, resource: str) -> None:
+    def _make_rows(self, counted: tuple[str, ...]) -> None:
         model = self.admission.model
         for name, share in self.places:
             for kind in ("freed", "reclaimed", "held"):
@@ -82,7 +83,7 @@ class PreemptionRows:
         for name, share in dict.fromkeys((*self.places, *self.givers)):
             freed, reclaimed, held = ((kind, name, *share) for kind in ("freed", "reclaimed", "held"))
             spent = ("spent", self.root[name], *share)
-            cost = [-1.0 if share[1] == resource else 0.0]
+            cost = [-1.0 if share[1] in counted else 0.0]
             own: dict[Hashable, list[float]] = {row: [-1.0] for row in self.admission.rows_to_top(name, share)}
             if (name, share) in known:
                 own |= {reclaimed: [-1.0], held: [1.0]}

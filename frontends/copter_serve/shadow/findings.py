@@ -1,6 +1,4 @@
-"""Capacity that a cluster's own scheduler leaves unused at one moment, with a certified bound and the jobs
-concerned.
-"""
+"""Capacity that a cluster's own scheduler leaves unused at one moment, with a bound and the jobs concerned."""
 
 from __future__ import annotations
 
@@ -8,14 +6,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from copter_serve.queues.admission_model import AdmissionModel, AdmissionPlan
-from copter_serve.queues.ask import Ask
 from copter_serve.queues.fair_shares import FairShares
 from copter_serve.queues.quota_tree import SLACK
+from copter_serve.shadow.start_model import StartModel, StartPlan
 from copter_serve.views import ClusterView, WatchedJob
 
 MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
-LITTLE = 1e-6  # value of one unit of other resources, so that jobs without the counted resource start too
 
 
 @dataclass(slots=True)
@@ -29,9 +25,11 @@ class Findings:
     resource : str
         Name of the counted resource.
     quota, used, could, bound : float
-        Units of quota; units in use; units that the plan would start now; a certified bound on the latter.
+        Units of quota; units in use; units that the plan would start now; a bound on the latter, by the model.
+    certified : bool
+        Whether the bound is certified: by the solver, and with nothing that is not modelled.
     starts : list of dict
-        Jobs that the plan would start now, with their flavors, units and seconds of waiting.
+        Jobs that the plan would start now, with their nodes, flavors, units and seconds of waiting.
     unfair : list of dict
         Queues whose jobs wait within their nominal quota while another borrows; with fair sharing, while others have a
         larger share than theirs would be.
@@ -44,8 +42,12 @@ class Findings:
         Waiting jobs whose pods fit on no node, though the nodes together have enough room.
     held : list of dict
         Waiting jobs that may not start even if there is room.
+    unclear : list of dict
+        Waiting jobs of which it is not known whether they may start if there is room; they count in the bound only.
     waiting, running : int
     skipped : list of str
+    not_modelled : list of str
+        What decides about starts and is not in the documents, or not read from them.
     """
 
     at_s: float
@@ -54,15 +56,18 @@ class Findings:
     used: float
     could: float = 0.0
     bound: float = 0.0
+    certified: bool = False
     starts: list[dict[str, Any]] = field(default_factory=list)
     unfair: list[dict[str, Any]] = field(default_factory=list)
     shares: list[dict[str, Any]] = field(default_factory=list)
     overturned: list[dict[str, Any]] = field(default_factory=list)
     scattered: list[dict[str, Any]] = field(default_factory=list)
     held: list[dict[str, Any]] = field(default_factory=list)
+    unclear: list[dict[str, Any]] = field(default_factory=list)
     waiting: int = 0
     running: int = 0
     skipped: list[str] = field(default_factory=list)
+    not_modelled: list[str] = field(default_factory=list)
 
     @property
     def stranded(self) -> float:
@@ -70,42 +75,43 @@ class Findings:
         return max(0.0, self.quota - self.used - self.bound)
 
 
-def find(view: ClusterView, model: AdmissionModel, at_s: float) -> Findings:
+def find(view: ClusterView, model: StartModel, at_s: float) -> Findings:
     """Return the findings of a view; the model must be that of the view's tree."""
     waiting = [job for job in view.jobs if not job.running]
-    able = {job.id: job for job in waiting if not job.held}
-    model.update(
-        [
-            Ask(job.id, job.queue, job.options, max(view.units(job.options[0]), LITTLE), job.priority, job.came_s)
-            for job in able.values()
-        ]
-    )
-    plan = model.plan(searched=True)
-    found = Findings(at_s, view.resource, view.quota(), view.used(), skipped=view.skipped)
+    able = [job for job in waiting if not job.held]
+    plan = model.plan_of(view)
+    found = Findings(at_s, view.resource, view.quota(), view.used(), skipped=[*view.skipped, *plan.refused])
     found.waiting, found.running = len(waiting), len(view.jobs) - len(waiting)
-    found.bound = plan.bound
-    _plan(view, plan, able, found)
-    _fairness(view, list(able.values()), found)
-    _priorities(view, list(able.values()), found)
-    _nodes(view, list(able.values()), found)
+    found.could, found.bound = plan.units, plan.bound
+    found.not_modelled = view.not_modelled
+    found.certified = plan.bound_is_certified and not view.not_modelled and not view.skipped
+    _plan(view, plan, {job.id: job for job in able}, found)
+    sure = [job for job in able if not job.unclear]
+    _fairness(view, sure, found)
+    _priorities(view, sure, found)
+    _nodes(view, sure, found)
     found.held = [{"job": job.id, "queue": job.queue, "why": job.held} for job in waiting if job.held][:MOST_NAMED]
+    found.unclear = [{"job": job.id, "queue": job.queue, "why": job.unclear} for job in able if job.unclear][
+        :MOST_NAMED
+    ]
     return found
 
 
-def _plan(view: ClusterView, plan: AdmissionPlan, able: dict[str, WatchedJob], found: Findings) -> None:
-    for key, counts in plan.starts.items():
-        job = able[str(key)]
-        option = job.options[next(at for at, count in enumerate(counts) if count)]
-        units = view.units(option)
-        found.could += units
+def _plan(view: ClusterView, plan: StartPlan, able: dict[str, WatchedJob], found: Findings) -> None:
+    for start in plan.starts:
+        job = able[start.job]
         found.starts.append(
             {
-                "job": job.id, "queue": job.queue, "priority": job.priority, "units": units,
-                "flavors": sorted({flavor for flavor, _ in option}), "waits_s": max(0.0, found.at_s - job.came_s),
+                "job": job.id,
+                "queue": start.way.queue,
+                "priority": job.priority,
+                "units": view.units(start.amounts),
+                "nodes": start.nodes,
+                "flavors": sorted({flavor for flavor, _ in start.amounts}),
+                "waits_s": max(0.0, found.at_s - job.came_s),
             }
-        )  # fmt: skip
+        )
     found.starts.sort(key=lambda each: (-each["priority"], -each["waits_s"]))
-    found.bound = max(found.bound, found.could)
 
 
 def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
@@ -117,10 +123,13 @@ def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> Non
         ranked = sorted(tree.queues, key=lambda name: -shares[name])[:MOST_NAMED]
         # no infinity in JSON: a queue of weight zero that borrows has no share
         found.shares = [
-            {"queue": name, "weight": tree.queues[name].weight,
-             "share": shares[name] if math.isfinite(shares[name]) else None}
+            {
+                "queue": name,
+                "weight": tree.queues[name].weight,
+                "share": shares[name] if math.isfinite(shares[name]) else None,
+            }
             for name in ranked
-        ]  # fmt: skip
+        ]
     over: dict[tuple[str, Any], list[str]] = {}
     for name, node in tree.queues.items():
         for share, used in node.used.items():
@@ -177,13 +186,19 @@ def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> N
 
 def _nodes(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
     """Add the jobs with a pod that fits on no node."""
-    if not view.node_free:
-        return
-    name = view.resource
-    free = [each.get(name, 0.0) for each in view.node_free.values()]
+    free: dict[str, list[float]] = {}
     for job in able:
-        pod = job.pod.get(name, 0.0)
-        if max(free) < pod <= sum(free) and len(found.scattered) < MOST_NAMED:
-            found.scattered.append(
-                {"job": job.id, "queue": job.queue, "pod_needs": pod, "fullest_offer": max(free), "free": sum(free)}
-            )
+        for name in view.counted:
+            if name not in free:
+                free[name] = [each.free.get(name, 0.0) for each in view.nodes.values() if not each.closed]
+            pod, fullest = job.pod.get(name, 0.0), max(free[name], default=0.0)
+            if fullest < pod <= sum(free[name]) and len(found.scattered) < MOST_NAMED:
+                found.scattered.append(
+                    {
+                        "job": job.id,
+                        "queue": job.queue,
+                        "pod_needs": pod,
+                        "fullest_offer": fullest,
+                        "free": sum(free[name]),
+                    }
+                )

@@ -24,18 +24,23 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             _section("Throughput", _facts(summary, now, unit), _picture(shadow.history)),
             _section(
                 f"The plan that does better: {len(now['starts'])} jobs could start now",
-                _table(now["starts"], ("job", "queue", "priority", "units", "flavors", "waits_s")),
+                _table(now["starts"], ("job", "queue", "priority", "units", "nodes", "flavors", "waits_s")),
             ),
             _section(
-                "Waiting: jobs that could have run", _table(summary["jobs"], ("job", "waited_for_nothing_s")),
+                "Waiting: jobs that could have run",
+                _table(summary["jobs"], ("job", "waited_for_nothing_s")),
             ),
             _section(
                 "Fairness: jobs that wait for borrowers, within their own queue's quota or with a smaller share",
                 _table(now["unfair"], ("job", "queue", "units", "borrowed_by")),
             ),
             *(
-                [_section("Fair sharing: part of what can be lent, divided by the weight",
-                          _table(now["shares"], ("queue", "weight", "share")))]
+                [
+                    _section(
+                        "Fair sharing: part of what can be lent, divided by the weight",
+                        _table(now["shares"], ("queue", "weight", "share")),
+                    )
+                ]
                 if now["shares"]
                 else []
             ),
@@ -45,35 +50,44 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             ),
             _section(
                 "Fragmentation: free, but in pieces",
-                f"<p>{now['stranded']:g} {escape(unit)} are free and no admission of what waits can use them.</p>"
+                f"<p>{now['stranded']:g} {escape(unit)} are free and nothing that waits can use them.</p>"
                 + _table(now["scattered"], ("job", "queue", "pod_needs", "fullest_offer", "free")),
             ),
             _section("Held by their owners or the scheduler", _table(now["held"], ("job", "queue", "why"))),
+            _section(
+                "Unclear: they may start or not, and count in the bound only",
+                _table(now["unclear"], ("job", "queue", "why")),
+            ),
+            _section("Not modelled", _list(now["not_modelled"])),
             _section("Not read", _list(now["skipped"])),
-        ]  # fmt: skip
+        ]
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>copter shadow</title>{again}'
         f"<style>{text_of(STYLE)}</style></head><body><main><h1>copter shadow</h1>{''.join(body)}"
-        "<footer>The shadow reads and changes nothing. What could start now is a plan within the quotas; the bound on"
-        " it is certified.</footer></main></body></html>\n"
+        "<footer>The shadow reads and changes nothing. What could start now keeps to the quotas and, where the source"
+        " tells of nodes, to their rooms and rules; each start was checked. What is not modelled may still keep a job"
+        " from starting.</footer></main></body></html>\n"
     )
 
 
 def _state(summary: dict[str, Any]) -> str:
-    if summary["blind_since"] is not None:
-        return (
-            f'<p class="lead"><strong>Blind since {summary["blind_since"]}</strong>: {escape(summary["why_blind"])}</p>'
-        )
     now = summary["now"]
+    if summary["blind_since"] is not None:
+        then = "" if now is None else f" What follows is as of {stamp(now['at_s'])}."
+        return (
+            f'<p class="lead"><strong>Blind since {summary["blind_since"]}</strong>: {escape(summary["why_blind"])}.'
+            f"{then}</p>"
+        )
     return "" if now is None else f'<p class="lead">As of {stamp(now["at_s"])}, round {summary["rounds"]}.</p>'
 
 
 def _facts(summary: dict[str, Any], now: dict[str, Any], unit: str) -> str:
     unused = summary["unused_unit_hours"]
+    trust = "(certified)" if now["certified"] else "within the model"
     rows = {
         "quota": f"{now['quota']:g} {unit}",
         "in use": f"{now['used']:g}",
-        "could be started now": f"{now['could']:g}; no admission exceeds {now['bound']:.6g} (certified)",
+        "could be started now": f"{now['could']:g}; at most {now['bound']:.6g} {trust}",
         "jobs": f"{now['running']} run, {now['waiting']} wait",
         "watched": f"{summary['watched_hours']:.3f} h, blind for {summary['blind_s']:.0f} s",
         f"{unit}-hours left unused": f"at least {unused['at_least']:.4g}, at most {unused['at_most']:.4g}",

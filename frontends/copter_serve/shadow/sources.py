@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,28 @@ def reader(kind: str, source: Any, token: str = "") -> tuple[Read, bool]:
         return (lambda: slurm_view(queue, info)), False
     live = is_address(source)
     api = Api(source, token)
+
+    def kueue() -> ClusterView:
+        if live:
+            return kueue_view(read_api(api))
+        return kueue_view(file_documents(source), written(source))
+
     ways: dict[str, Callable[[], ClusterView]] = {
-        "kueue": lambda: kueue_view(read_api(api) if live else file_documents(source)),
+        "kueue": kueue,
         "volcano": lambda: pod_group_view("volcano", volcano_kinds(api) if live else volcano_file(source)),
         "kai": lambda: pod_group_view("kai", kai_kinds(source, _bytes(source, live))),
     }
-    return ways[kind], live
+    if live:
+        return ways[kind], live
+    return (lambda: replace(ways[kind](), read_s=written(source))), live
+
+
+def written(path: str) -> float:
+    """Return the Unix time at which a file was written; BlindError if there is no file."""
+    try:
+        return Path(path).stat().st_mtime
+    except OSError as error:
+        raise BlindError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _bytes(source: str, live: bool) -> bytes:

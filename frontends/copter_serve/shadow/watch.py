@@ -11,13 +11,15 @@ from typing import Any
 from copter import Settings
 from copter.tape import recorded
 from copter_serve.queues import QueueError
-from copter_serve.queues.admission_model import AdmissionModel
 from copter_serve.queues.quota_tree import QuotaTree
 from copter_serve.shadow.findings import Findings, find
+from copter_serve.shadow.start_model import StartModel
 from copter_serve.views import ClusterView
 
 MOST_ROUNDS = 2000  # most rounds of history that are kept
 MOST_JOBS = 50  # most listed jobs that waited longest without need
+OLD_ROUNDS = 2.0  # documents that are older than so many rounds are no longer those of the present
+LEAST_OLD_S = 10.0  # whatever a round is, younger documents are of the present
 Read = Callable[[], ClusterView]
 
 
@@ -35,19 +37,28 @@ class Shadow:
     clock : callable
         Function that returns Unix time.
     settings : Settings, optional
+    every_s : float
+        Seconds between rounds. The shadow is blind since the documents were written if that is more than two rounds
+        ago; what it found in them is then of that time.
 
     Attributes
     ----------
     findings : Findings or None
-        Findings of the last round that was not blind.
+        Findings of the last documents that could be read.
     blind_since_s : float or None
     why_blind : str
     """
 
     def __init__(
-        self, read: Read, tape: str | None = None, grace_s: float = 30.0, clock: Callable[[], float] = time.time,
+        self,
+        read: Read,
+        tape: str | None = None,
+        grace_s: float = 30.0,
+        clock: Callable[[], float] = time.time,
         settings: Settings | None = None,
-    ) -> None:  # fmt: skip
+        every_s: float = 30.0,
+    ) -> None:
+        self.every_s = every_s
         self.read, self.tape, self.grace_s, self.clock = read, tape, grace_s, clock
         self.settings = settings or Settings(threads=1)
         self.findings: Findings | None = None
@@ -58,7 +69,7 @@ class Shadow:
         self.history: list[tuple[float, float, float, float]] = []  # time, used, plan, bound
         self.lost: dict[str, float] = {}  # seconds that each job waited although it could have run
         self.sums = dict.fromkeys(("watched_s", "quota_s", "used_s", "could_s", "bound_s", "waited_s"), 0.0)
-        self._model: AdmissionModel | None = None
+        self._model: StartModel | None = None
         self._shape: Any = None
         self._last_s: float | None = None
 
@@ -78,7 +89,8 @@ class Shadow:
         self._add_up(now)
         try:
             view = self.read()
-            found = find(view, self._model_of(view.tree), now)
+            old = now - view.read_s > max(OLD_ROUNDS * self.every_s, LEAST_OLD_S)
+            found = find(view, self._model_of(view.tree), view.read_s if old else now)
         except QueueError as error:
             self.why_blind = str(error)
             if self.blind_since_s is None:
@@ -88,6 +100,10 @@ class Shadow:
         was, self.blind_since_s, self.why_blind = self.blind_since_s, None, ""
         self.findings = found
         self.rounds += 1
+        if old:
+            self.blind_since_s = view.read_s
+            self.why_blind = f"the documents were written {now - view.read_s:.0f} s ago, and not since"
+            return None if was is not None else f"blind since {stamp(view.read_s)}: {self.why_blind}"
         late = [each for each in found.starts if each["waits_s"] >= self.grace_s]
         self.history.append((now, found.used, sum(each["units"] for each in late), found.bound))
         del self.history[:-MOST_ROUNDS]
@@ -107,22 +123,25 @@ class Shadow:
         found, sums = self.findings, self.sums
         late = [each for each in found.starts if each["waits_s"] >= self.grace_s]
         for name, value in (
-            ("watched_s", 1.0), ("quota_s", found.quota), ("used_s", found.used),
-            ("could_s", sum(each["units"] for each in late)), ("bound_s", found.bound if late else 0.0),
+            ("watched_s", 1.0),
+            ("quota_s", found.quota),
+            ("used_s", found.used),
+            ("could_s", sum(each["units"] for each in late)),
+            ("bound_s", found.bound if late else 0.0),
             ("waited_s", float(len(late))),
-        ):  # fmt: skip
+        ):
             sums[name] += value * passed
         for each in late:
             self.lost[each["job"]] = self.lost.get(each["job"], 0.0) + passed
 
-    def _model_of(self, tree: QuotaTree) -> AdmissionModel:
+    def _model_of(self, tree: QuotaTree) -> StartModel:
         """Return the model with the present usage: the old one if queues and quotas are unchanged, else a new one."""
         shape = [
             (node.name, node.parent, node.is_queue, node.quotas)
             for node in [*tree.queues.values(), *tree.cohorts.values()]
         ]
         if self._model is None or shape != self._shape:
-            self._model, self._shape = AdmissionModel(tree, self.settings), shape
+            self._model, self._shape = StartModel(tree, self.settings), shape
         else:
             self._model.see(tree)
         return self._model

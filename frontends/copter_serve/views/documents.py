@@ -199,16 +199,41 @@ def unix_time(where: str, value: Any) -> float:
 
 
 def pod_requests(where: str, spec: Any) -> dict[str, float]:
-    """Return a pod's requested amounts: the sum over its containers, or its largest init container if that is more."""
+    """Return a pod's requested amounts, as Kubernetes counts them.
+
+    Containers and the init containers that run on beside them (`restartPolicy: Always`) count in sum; each other init
+    container counts alone, beside those that were started before it; the largest of both counts. Requests of the pod
+    itself replace those of its containers. Its overhead is added.
+    """
+    at = {"spec": spec}
     total: dict[str, float] = {}
-    for at, container in enumerate(entries(f"{where}.containers", part({"spec": spec}, "spec", "containers"))):
-        resources = part({"at": container}, "at", "resources") or {}
-        wanted = amounts(f"{where}.containers[{at}].limits", part({"at": resources}, "at", "limits"))
-        wanted |= amounts(f"{where}.containers[{at}].requests", part({"at": resources}, "at", "requests"))
-        for name, amount in wanted.items():
-            total[name] = total.get(name, 0.0) + amount
-    for at, container in enumerate(entries(f"{where}.initContainers", part({"spec": spec}, "spec", "initContainers"))):
-        first = amounts(f"{where}.initContainers[{at}]", part({"at": container}, "at", "resources", "requests"))
-        for name, amount in first.items():
-            total[name] = max(total.get(name, 0.0), amount)
+    for number, container in enumerate(entries(f"{where}.containers", part(at, "spec", "containers"))):
+        _add(total, _wanted(f"{where}.containers[{number}]", container))
+    beside: dict[str, float] = {}
+    first: dict[str, float] = {}
+    for number, container in enumerate(entries(f"{where}.initContainers", part(at, "spec", "initContainers"))):
+        wanted = _wanted(f"{where}.initContainers[{number}]", container)
+        if part({"at": container}, "at", "restartPolicy") == "Always":
+            _add(total, wanted)
+            _add(beside, wanted)
+            wanted = {}
+        for name in {*wanted, *beside}:
+            first[name] = max(first.get(name, 0.0), wanted.get(name, 0.0) + beside.get(name, 0.0))
+    total = {name: max(total.get(name, 0.0), first.get(name, 0.0)) for name in (*total, *first)}
+    if part(at, "spec", "resources") is not None:
+        total |= _wanted(where, spec)
+    _add(total, amounts(f"{where}.overhead", part(at, "spec", "overhead")))
     return total
+
+
+def _wanted(where: str, container: Any) -> dict[str, float]:
+    """Return a container's requests; its limits stand for requests that are missing."""
+    resources = {"at": part({"at": container}, "at", "resources") or {}}
+    return amounts(f"{where}.limits", part(resources, "at", "limits")) | amounts(
+        f"{where}.requests", part(resources, "at", "requests")
+    )
+
+
+def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0.0) + amount

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from copter_serve.queues import QueueError, Quota, QuotaTree
@@ -21,6 +23,8 @@ from copter_serve.views.documents import (
     unix_time,
     whole,
 )
+from copter_serve.views.kube_nodes import keeps_out, matches, terms_of
+from copter_serve.views.starts import Way
 from copter_serve.views.view import ClusterView, ViewError, WatchedJob
 
 GROUP = "kueue.x-k8s.io"
@@ -28,7 +32,13 @@ VERSIONS = ("v1beta2", "v1beta1")
 PLURALS = ("cohorts", "clusterqueues", "localqueues", "resourceflavors", "workloads")
 BOOST = f"{GROUP}/priority-boost"
 GATES = f"{GROUP}/admission-gated-by"
-MOST_OPTIONS = 16  # most combinations of flavors that are considered
+MOST_OPTIONS = 16  # most combinations of flavors that are listed
+MOST_COUNTS = 64  # most numbers of pods of a workload that starts with fewer than it asks for
+NO_FLAVOR = "no flavor of its queue fits it"
+UNSEEN = [
+    "nodes: whether the pods of an admitted workload find room",
+    "Kueue's configuration: resources that it leaves out, waiting for pods to be ready, feature gates",
+]
 
 
 def read_api(api: Api) -> list[Document]:
@@ -40,8 +50,39 @@ def read_api(api: Api) -> list[Document]:
     return found
 
 
-def kueue_view(documents: Sequence[Document]) -> ClusterView:
+@dataclass(slots=True)
+class Flavor:
+    """What decides whether a pod may use a ResourceFlavor."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Any] = ()
+    tolerations: Sequence[Any] = ()
+    topology: str = ""
+
+
+@dataclass(slots=True)
+class Rules:
+    """What is read once for all workloads."""
+
+    groups: Mapping[str, list[list[tuple[str, list[str]]]]]
+    flavors: Mapping[str, Flavor]
+    queue_of: Mapping[str, str]
+    stopped: dict[str, str]  # why a ClusterQueue or LocalQueue takes no workloads
+    unclear: dict[str, str]
+    selectors: Mapping[str, Any]
+    namespaces: Mapping[str, Mapping[str, str]]
+    prefers_own: set[str]  # queues that try all flavors before they borrow
+    now_s: float
+
+
+def kueue_view(documents: Sequence[Document], now_s: float | None = None) -> ClusterView:
     """Return the view of a cluster from Kueue's objects.
+
+    Parameters
+    ----------
+    documents : sequence of Document
+    now_s : float, optional
+        Unix time of the documents; the present by default.
 
     Raises
     ------
@@ -51,8 +92,11 @@ def kueue_view(documents: Sequence[Document]) -> ClusterView:
     """
     kinds: dict[str, list[Document]] = {}
     skipped: list[str] = []
+    namespaces: dict[str, Mapping[str, str]] = {}
     for each in documents:
         group, _, version = str(each.get("apiVersion", "")).partition("/")
+        if each.get("kind") == "Namespace" and group == "v1":
+            namespaces[named(each)] = part(each, "metadata", "labels") or {}
         if group != GROUP:
             continue
         kind = str(each.get("kind"))
@@ -66,21 +110,97 @@ def kueue_view(documents: Sequence[Document]) -> ClusterView:
     if "ClusterQueue" not in kinds:
         raise ViewError("there is no ClusterQueue among the documents: give all objects of Kueue's")
     tree, groups = _tree(kinds)
-    queue_of = {named(each): str(part(each, "spec", "clusterQueue")) for each in kinds.get("LocalQueue", [])}
-    halted = {named(each) for kind in ("ClusterQueue", "LocalQueue") for each in kinds.get(kind, []) if _halted(each)}
-    labels = {named(each): part(each, "spec", "nodeLabels") or {} for each in kinds.get("ResourceFlavor", [])}
-    jobs: list[WatchedJob] = []
+    rules = _rules(kinds, groups, namespaces, time.time() if now_s is None else now_s)
+    view = ClusterView("kueue", tree, [], skipped=skipped, not_modelled=list(UNSEEN))
+    if any(part(each, "spec", "namespaceSelector") is None for each in kinds["ClusterQueue"]):
+        view.not_modelled.append("namespaces of ClusterQueues without a namespaceSelector")
     for each in kinds.get("Workload", []):
         try:
-            job = _job(each, queue_of, groups, labels, halted)
+            job = _job(each, rules)
         except QueueError as error:
             skipped.append(f"Workload {part(each, 'metadata', 'name')}: {error}")
             continue
         if job is not None:
             if job.running:
                 tree.use(job.queue, job.options[0])
-            jobs.append(job)
-    return ClusterView("kueue", tree, jobs, skipped=skipped)
+            view.jobs.append(job)
+    strict = {named(each) for each in kinds["ClusterQueue"] if part(each, "spec", "queueingStrategy") == "StrictFIFO"}
+    view.jobs = _in_order(view.jobs, strict)
+    return view
+
+
+def _in_order(jobs: list[WatchedJob], strict: set[str]) -> list[WatchedJob]:
+    """Note, in queues of strict order, which workload each one waits for."""
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for job in sorted(jobs, key=lambda job: (-job.priority, job.came_s)):
+        if not job.running and job.queue in strict and job.held in ("", NO_FLAVOR):
+            if job.queue in before:
+                after[job.id] = before[job.queue]
+            before[job.queue] = job.id
+    return [replace(job, after=after[job.id]) if job.id in after and not job.running else job for job in jobs]
+
+
+def _rules(
+    kinds: Mapping[str, list[Document]],
+    groups: Mapping[str, list[list[tuple[str, list[str]]]]],
+    namespaces: Mapping[str, Mapping[str, str]],
+    now_s: float,
+) -> Rules:
+    flavors = {
+        named(each): Flavor(
+            {str(key): str(value) for key, value in (part(each, "spec", "nodeLabels") or {}).items()},
+            entries("nodeTaints", part(each, "spec", "nodeTaints")),
+            entries("tolerations", part(each, "spec", "tolerations")),
+            str(part(each, "spec", "topologyName") or ""),
+        )
+        for each in kinds.get("ResourceFlavor", [])
+    }
+    stopped: dict[str, str] = {}
+    unclear: dict[str, str] = {}
+    for kind in ("ClusterQueue", "LocalQueue"):
+        for each in kinds.get(kind, []):
+            name = named(each)
+            inactive = next(
+                (
+                    one
+                    for one in part(each, "status", "conditions") or []
+                    if isinstance(one, dict) and one.get("type") == "Active" and one.get("status") == "False"
+                ),
+                None,
+            )
+            if _halted(each):
+                stopped[name] = f"queue {name} is stopped"
+            elif part(each, "metadata", "deletionTimestamp"):
+                stopped[name] = f"queue {name} is being deleted"
+            elif inactive is not None:
+                stopped[name] = f"queue {name} is not active: {inactive.get('reason') or 'it does not say why'}"
+    for each in kinds["ClusterQueue"]:
+        name = named(each)
+        missing = [flavor for group in groups[name] for flavor, _ in group if flavors and flavor not in flavors]
+        if missing and name not in stopped:
+            stopped[name] = f"queue {name} is not active: there is no ResourceFlavor {missing[0]}"
+        checks = part(each, "spec", "admissionChecks") or part(
+            each, "spec", "admissionChecksStrategy", "admissionChecks"
+        )
+        if checks:
+            unclear[name] = "the admission checks of its queue decide, too"
+    own = {
+        named(each)
+        for each in kinds["ClusterQueue"]
+        if part(each, "spec", "flavorFungibility", "whenCanBorrow") == "TryNextFlavor"
+    }
+    return Rules(
+        groups,
+        flavors,
+        {named(each): str(part(each, "spec", "clusterQueue")) for each in kinds.get("LocalQueue", [])},
+        stopped,
+        unclear,
+        {named(each): part(each, "spec", "namespaceSelector") for each in kinds["ClusterQueue"]},
+        namespaces,
+        own,
+        now_s,
+    )
 
 
 def _tree(kinds: Mapping[str, list[Document]]) -> tuple[QuotaTree, dict[str, list[list[tuple[str, list[str]]]]]]:
@@ -148,45 +268,105 @@ def priority_of(document: Document) -> int:
         raise ViewError(f"{BOOST} is {boost!r}, no whole number") from None
 
 
-def _job(
-    document: Document, queue_of: Mapping[str, str], groups: Mapping[str, Any], labels: Mapping[str, Any],
-    halted: set[str],
-) -> WatchedJob | None:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Equal pods of a workload; `least` of them are enough where it may start with fewer."""
+
+    name: str
+    need: Mapping[str, float]
+    count: int
+    least: int
+    spec: Any
+    topology: bool
+
+
+def _pod_sets(document: Document) -> list[PodSet]:
+    sets: list[PodSet] = []
+    for at, each in enumerate(entries("spec.podSets", part(document, "spec", "podSets"))):
+        where, inner = f"spec.podSets[{at}]", {"at": each}
+        spec = part(inner, "at", "template", "spec")
+        count = whole(f"{where}.count", part(inner, "at", "count"), 1)
+        least = whole(f"{where}.minCount", part(inner, "at", "minCount"), count)
+        if count < 0 or not 0 <= least <= count:
+            raise ViewError(f"{where}: count is {count} and minCount is {least}: it must be from 0 to count")
+        sets.append(
+            PodSet(
+                str(part(inner, "at", "name") or "main"),
+                pod_requests(where, spec),
+                count,
+                least,
+                spec,
+                part(inner, "at", "topologyRequest") is not None,
+            )
+        )
+    if not sets:
+        raise ViewError("spec.podSets is missing")
+    return sets
+
+
+def _job(document: Document, rules: Rules) -> WatchedJob | None:
     """Return the job of a workload; None if it has ended."""
     name = named(document)
     if condition(document, "Finished"):
         return None
     priority = priority_of(document)
     came = unix_time("metadata.creationTimestamp", part(document, "metadata", "creationTimestamp"))
-    sets: list[tuple[str, dict[str, float], int, Mapping[str, Any]]] = []
+    sets = _pod_sets(document)
     largest: dict[str, float] = {}
-    for at, each in enumerate(entries("spec.podSets", part(document, "spec", "podSets"))):
-        where = f"spec.podSets[{at}]"
-        need = pod_requests(where, part({"at": each}, "at", "template", "spec"))
-        count = whole(f"{where}.count", part({"at": each}, "at", "count"), 1)
-        selector = part({"at": each}, "at", "template", "spec", "nodeSelector") or {}
-        sets.append((str(part({"at": each}, "at", "name") or "main"), need, count, selector))
-        largest = {key: max(largest.get(key, 0.0), need.get(key, 0.0)) for key in (*largest, *need)}
-    if not sets:
-        raise ViewError("spec.podSets is missing")
+    for each in sets:
+        largest |= {key: max(largest.get(key, 0.0), amount) for key, amount in each.need.items()}
     admission = part(document, "status", "admission")
     if isinstance(admission, dict) and condition(document, "QuotaReserved"):
         queue = str(admission.get("clusterQueue"))
-        if queue not in groups:
+        if queue not in rules.groups:
             raise ViewError(f"is admitted by ClusterQueue {queue}, which is not among the documents")
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
-        time = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
+        began = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
         leaves, took = bool(condition(document, "Evicted")), (_assigned(document, admission),)
-        return WatchedJob(name, queue, priority, took, True, came, time, pod=largest, evicted=leaves)
+        return WatchedJob(name, queue, priority, took, True, came, began, pod=largest, evicted=leaves)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
-    queue = queue_of.get(local, "")
-    if queue not in groups:
+    queue = rules.queue_of.get(local, "")
+    if queue not in rules.groups:
         raise ViewError(f"waits in LocalQueue {local}, which leads to no ClusterQueue among the documents")
-    options = _options(sets, groups[queue], labels)
-    stopped = next((name for name in (queue, local) if name in halted), "")
-    held = _held(document) or (f"queue {stopped} is stopped" if stopped else "")
-    held = held or ("" if options else "no flavor of its queue fits it")
-    return WatchedJob(name, queue, priority, options or ({},), False, came, held=held, pod=largest)
+    ways = tuple(way for counts in _counts(sets) if (way := _way(sets, counts, queue, rules)) is not None)
+    options = _options(ways[0]) if ways else ()
+    held = _held(document, rules.now_s) or rules.stopped.get(queue) or rules.stopped.get(local, "")
+    refused, unclear = _namespace(name.rpartition("/")[0], queue, rules)
+    held = held or refused or ("" if options else NO_FLAVOR)
+    unclear = unclear or rules.unclear.get(queue, "") or _topology(sets, queue, rules)
+    return WatchedJob(
+        name, queue, priority, options or ({},), False, came, held=held, pod=largest, ways=ways, unclear=unclear
+    )
+
+
+def _topology(sets: Sequence[PodSet], queue: str, rules: Rules) -> str:
+    named_by = [
+        rules.flavors[flavor].topology
+        for group in rules.groups[queue]
+        for flavor, _ in group
+        if flavor in rules.flavors
+    ]
+    asks = any(each.topology for each in sets)
+    return "places in a topology are not modelled" if any(named_by) or asks else ""
+
+
+def _namespace(namespace: str, queue: str, rules: Rules) -> tuple[str, str]:
+    """Return why a queue does not take workloads of a namespace, and why it is not known whether it does."""
+    selector = rules.selectors.get(queue)
+    if not isinstance(selector, dict) or not selector:
+        return "", ""
+    labels = {"kubernetes.io/metadata.name": namespace} | {
+        str(key): str(value) for key, value in rules.namespaces.get(namespace, {}).items()
+    }
+    wanted = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
+    ] + entries("namespaceSelector.matchExpressions", selector.get("matchExpressions"))
+    known = namespace in rules.namespaces
+    if not known and any(part({"at": each}, "at", "key") not in labels for each in wanted):
+        return "", f"the labels of namespace {namespace} are not among the documents"
+    if all(matches(each, labels) for each in wanted):
+        return "", ""
+    return f"queue {queue} takes no workloads of namespace {namespace}", ""
 
 
 def _halted(document: Document) -> bool:
@@ -194,11 +374,23 @@ def _halted(document: Document) -> bool:
     return part(document, "spec", "stopPolicy") in ("Hold", "HoldAndDrain")
 
 
-def _held(document: Document) -> str:
+def _held(document: Document, now_s: float) -> str:
     gates = part(document, "metadata", "annotations", GATES)
     if gates:
         return f"gated by {gates}"
-    return "it is not active" if part(document, "spec", "active") is False else ""
+    if part(document, "spec", "active") is False:
+        return "it is not active"
+    if part(document, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    again = part(document, "status", "requeueState", "requeueAt")
+    if again is not None and unix_time("status.requeueState.requeueAt", again) > now_s:
+        return f"it is tried again at {again}"
+    for each in part(document, "status", "conditions") or []:
+        if isinstance(each, dict) and each.get("type") == "Requeued" and each.get("status") == "False":
+            return f"it is not in its queue: {each.get('reason') or 'Requeued is False'}"
+    if condition(document, "DeactivationTarget"):
+        return "it is being deactivated"
+    return ""
 
 
 def _assigned(document: Document, admission: Mapping[str, Any]) -> Amounts:
@@ -224,36 +416,87 @@ def _assigned(document: Document, admission: Mapping[str, Any]) -> Amounts:
     return taken
 
 
-def _options(
-    sets: Sequence[tuple[str, Mapping[str, float], int, Mapping[str, Any]]],
-    groups: Sequence[Sequence[tuple[str, Sequence[str]]]], labels: Mapping[str, Any],
-) -> tuple[Amounts, ...]:  # fmt: skip
-    """Return the amounts that the workload would take with each combination of one flavor per group, in the queue's
-    order.
-    """
-    total: dict[str, float] = {}
-    for _, need, count, _ in sets:
-        for resource, amount in need.items():
-            total[resource] = total.get(resource, 0.0) + count * amount
-    selector = {key: value for *_, wanted in sets for key, value in wanted.items()}
-    choices = [
-        [each for each in group if _matches(labels.get(each[0], {}), selector)]
-        for group in groups
-        if any(total.get(resource) for _, resources in group for resource in resources)
-    ]
-    covered = {resource for choice in choices for _, resources in choice for resource in resources}
-    if any(amount > 0.0 and resource not in covered for resource, amount in total.items()):
-        return ()
-    return tuple(
-        {
-            (flavor, resource): total[resource]
-            for flavor, resources in chosen
-            for resource in resources
-            if resource in total
-        }
-        for chosen in itertools.islice(itertools.product(*choices), MOST_OPTIONS)
+def _counts(sets: Sequence[PodSet]) -> list[list[int]]:
+    """Return the numbers of pods with which a workload may start, the most first, in Kueue's steps."""
+    full = [each.count for each in sets]
+    fewer = [each.count - each.least for each in sets]
+    steps = sum(fewer)
+    if not steps:
+        return [full]
+    kept = (
+        range(steps + 1)
+        if steps < MOST_COUNTS
+        else {round(at * steps / (MOST_COUNTS - 1)) for at in range(MOST_COUNTS)}
     )
+    return [[count - less * step // steps for count, less in zip(full, fewer, strict=True)] for step in sorted(kept)]
 
 
-def _matches(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
-    return all(labels[key] == value for key, value in selector.items() if key in labels)
+def _way(sets: Sequence[PodSet], counts: Sequence[int], queue: str, rules: Rules) -> Way | None:
+    """Return the way to run so many pods of each set; None if no flavor fits one of them.
+
+    Kueue chooses flavors for each set of pods and each group of resources in turn.
+    """
+    stages: list[tuple[Amounts, ...]] = []
+    for each, count in zip(sets, counts, strict=True):
+        need = {name: amount * count for name, amount in each.need.items() if amount * count > 0.0}
+        covered: set[str] = set()
+        for group in rules.groups[queue]:
+            resources = {name for _, names in group for name in names}
+            wanted = {name: amount for name, amount in need.items() if name in resources}
+            if "pods" in resources and count > 0:
+                wanted["pods"] = float(count)
+            covered |= resources
+            if not wanted:
+                continue
+            keys = {key for flavor, _ in group for key in rules.flavors.get(flavor, Flavor()).labels}
+            stage: tuple[Amounts, ...] = tuple(
+                {(flavor, name): amount for name, amount in wanted.items()}
+                for flavor, names in group
+                if wanted.keys() <= set(names) and _suits(rules.flavors.get(flavor, Flavor()), each.spec, keys)
+            )
+            if not stage:
+                return None
+            stages.append(stage)
+        if need.keys() - covered:
+            return None
+    total: dict[Share, float] = {}
+    for stage in stages:
+        for share, amount in stage[0].items():
+            total[share] = total.get(share, 0.0) + amount
+    own = queue in rules.prefers_own
+    return Way(queue, total, stages=tuple(stages), counts={}, prefers_own=own)
+
+
+def _suits(flavor: Flavor, spec: Any, keys: set[str]) -> bool:
+    """Whether a flavor's labels and taints admit a pod; only keys that a flavor of the group has count."""
+    at = {"spec": spec}
+    selector = part(at, "spec", "nodeSelector") or {}
+    if any(str(key) in keys and flavor.labels.get(str(key)) != str(value) for key, value in selector.items()):
+        return False
+    terms = terms_of(spec)
+    if terms:
+        kept = [
+            [
+                each
+                for each in entries("matchExpressions", part({"at": term}, "at", "matchExpressions"))
+                if str(part({"at": each}, "at", "key")) in keys
+            ]
+            for term in terms
+        ]
+        if all(kept) and not any(all(matches(each, flavor.labels) for each in term) for term in kept):
+            return False
+    tolerations = [*entries("tolerations", part(at, "spec", "tolerations")), *flavor.tolerations]
+    return not keeps_out([each for each in flavor.taints if isinstance(each, dict)], tolerations)
+
+
+def _options(way: Way) -> tuple[Amounts, ...]:
+    """Return the amounts of each combination of flavors, in the queue's order."""
+    found: list[dict[Share, float]] = []
+    for chosen in itertools.islice(itertools.product(*way.stages), MOST_OPTIONS):
+        total: dict[Share, float] = {}
+        for amounts_of in chosen:
+            for share, amount in amounts_of.items():
+                total[share] = total.get(share, 0.0) + amount
+        if total not in found:
+            found.append(total)
+    return tuple(found)

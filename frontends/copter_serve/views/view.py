@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from copter_serve.queues import QueueError, Quota, QuotaTree
 from copter_serve.queues.quota_tree import Amounts, Share
+from copter_serve.views.starts import Node, Way
 
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gres/gpu")
+NO_DEVICES = ("pods", "ephemeral-storage", "hugepages", "attachable-volumes", "memory", "cpu", "storage")
 
 
 class ViewError(QueueError):
@@ -39,6 +41,13 @@ class WatchedJob:
         Largest amounts that one of its pods or nodes needs, by resource.
     evicted : bool
         Whether it is being stopped, but still holds its quota.
+    ways : tuple of Way
+        The ways in which a waiting job may start, the preferred first.
+    unclear : str
+        Why it is not known whether a waiting job may start if there is room; empty if it is. It is never named as one
+        that could start, but counts in the bound.
+    after : str
+        Waiting job that must have started before.
     """
 
     id: str
@@ -51,6 +60,9 @@ class WatchedJob:
     held: str = ""
     pod: Mapping[str, float] = field(default_factory=dict)
     evicted: bool = False
+    ways: tuple[Way, ...] = ()
+    unclear: str = ""
+    after: str = ""
 
 
 @dataclass(slots=True)
@@ -63,50 +75,78 @@ class ClusterView:
     tree : QuotaTree
         A settled tree with the usage of the running jobs.
     jobs : list of WatchedJob
-    node_free : dict of str to dict
-        Free amounts of each node, by resource; empty if the source does not describe nodes.
+    nodes : dict of str to Node
+        Empty if the source does not describe nodes.
+    limits : dict of str to float
+        What is left of limits beside the quotas, by name.
     deserved : dict of (queue, Share) to float
         Amount that a queue should get; its nominal quota if absent.
     skipped : list of str
         A line for each document that could not be read.
+    not_modelled : list of str
+        What decides about starts and is not in the documents, or not read from them.
+    read_s : float
+        Unix time of the documents; nan for the present.
     """
 
     source: str
     tree: QuotaTree
     jobs: list[WatchedJob]
-    node_free: dict[str, dict[str, float]] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
     deserved: dict[tuple[str, Share], float] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    not_modelled: list[str] = field(default_factory=list)
+    read_s: float = math.nan
+    _counted: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Return the resources that are counted: GPUs of all names if there are any, else CPUs, else the first one."""
+        if not self._counted:
+            found = {
+                name
+                for node in [*self.tree.queues.values(), *self.tree.cohorts.values()]
+                for (_, name), amount in node.subtree.items()
+                if amount > 0.0
+            }
+            self._counted = counted_of(found)
+        return self._counted
 
     @property
     def resource(self) -> str:
-        """Return the resource that is counted: GPUs if there are any, else CPUs, else the first resource."""
-        found = {
-            share[1] for node in [*self.tree.queues.values(), *self.tree.cohorts.values()] for share in node.subtree
-        }
-        for name in (*GPUS, "cpu"):
-            if name in found:
-                return name
-        return min(found, default="cpu")
+        """Return the name of what is counted."""
+        return " + ".join(self.counted)
 
     def units(self, amounts: Amounts) -> float:
-        """Return the units of the counted resource in some amounts."""
-        return sum(amount for share, amount in amounts.items() if share[1] == self.resource)
+        """Return the units of the counted resources in some amounts."""
+        return sum(amount for share, amount in amounts.items() if share[1] in self.counted)
 
     def quota(self) -> float:
-        """Return the quota of the counted resource over all queues."""
+        """Return the quota of the counted resources over all queues."""
         nodes = [*self.tree.queues.values(), *self.tree.cohorts.values()]
-        return sum(quota.nominal for node in nodes for share, quota in node.quotas.items() if share[1] == self.resource)
+        return sum(quota.nominal for node in nodes for share, quota in node.quotas.items() if share[1] in self.counted)
 
     def used(self) -> float:
         """Return the units of the counted resource in use."""
         return sum(self.units(job.options[0]) for job in self.jobs if job.running)
 
 
+def counted_of(found: Iterable[str]) -> tuple[str, ...]:
+    """Return the resources to count among those that a cluster has: its GPUs and other devices, else CPUs."""
+    names = sorted(found)
+    known = tuple(name for name in names if name in GPUS)
+    devices = known or tuple(name for name in names if "/" in name and not name.startswith((*NO_DEVICES, "gres/")))
+    return devices or (("cpu",) if "cpu" in names or not names else (names[0],))
+
+
 def pooled(
-    total: Amounts, limits: Mapping[str, Mapping[Share, float]], kept: Mapping[str, Amounts] | None = None,
-    parents: Mapping[str, str] | None = None, inner: Iterable[str] = (),
-) -> QuotaTree:  # fmt: skip
+    total: Amounts,
+    limits: Mapping[str, Mapping[Share, float]],
+    kept: Mapping[str, Amounts] | None = None,
+    parents: Mapping[str, str] | None = None,
+    inner: Iterable[str] = (),
+) -> QuotaTree:
     """Return the tree of queues that share one pool, each up to its limits.
 
     Parameters

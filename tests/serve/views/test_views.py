@@ -261,18 +261,19 @@ def test_nodes_in_short_form(tmp_path: Path) -> None:
         "sinfo": [each | {"nodes": {"nodes": ["n[08-10,12]", "m1"]}, "gres": {"total": "tmp:7T,gpu:l40s:4(S:0-1)"}}]
     }
     assert slurm(tmp_path, [], info).quota() == 20.0
-    each["nodes"] = {"nodes": ["n[1-2]x[3-4]"]}
-    with pytest.raises(
-        ViewError, match=r"the host list 'n\[1-2\]x\[3-4\]' cannot be read: give what `sinfo -N --json`"
-    ):
+    each["nodes"] = {"nodes": ["n[1-2]x[03-04]y"]}
+    two = slurm(tmp_path, [], {"sinfo": [each | {"gres": {"total": "gpu:2"}}]})
+    assert sorted(two.nodes) == ["n1x03y", "n1x04y", "n2x03y", "n2x04y"]
+    each["nodes"] = {"nodes": ["n[1-2"]}
+    with pytest.raises(ViewError, match=r"the host list 'n\[1-2' cannot be read: give what `sinfo -N --json`"):
         slurm(tmp_path, [], {"sinfo": [each]})
 
 
 def test_slurms_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ViewError, match=r"sinfo\[0\]: partition.name or nodes.nodes is missing"):
         slurm(tmp_path, [], {"sinfo": [{}]})
-    with pytest.raises(ViewError, match="has no list 'sinfo'; give what `sinfo --json` prints"):
-        slurm(tmp_path, [], {"nodes": []})
+    with pytest.raises(ViewError, match="has no list 'sinfo' or 'nodes'; give what `sinfo --json` prints"):
+        slurm(tmp_path, [], {"jobs": []})
     (tmp_path / "sinfo.json").write_text("{")
     with pytest.raises(BlindError, match="is no JSON"):
         slurm_view(str(tmp_path / "squeue.json"), str(tmp_path / "sinfo.json"))
@@ -305,7 +306,7 @@ def test_volcanos_queues_keep_what_is_guaranteed_and_stay_below_their_capability
     assert view.tree.available("red", ("node", GPU)) == 2.0
     assert view.tree.available("blue", ("node", GPU)) == 8.0
     assert {job.id: job.running for job in view.jobs} == {"ns/a": True, "ns/b": False}
-    assert {name: free[GPU] for name, free in view.node_free.items()} == {"n1": 4.0, "n2": 4.0}
+    assert {name: node.free[GPU] for name, node in view.nodes.items()} == {"n1": 4.0, "n2": 4.0}
 
 
 def test_volcanos_bad_documents(tmp_path: Path) -> None:
@@ -393,7 +394,7 @@ def test_kais_shares_of_a_gpu_and_limits_that_are_none() -> None:
         return pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": found}).encode()))
 
     assert view(raw(-1)).used() == 1.0
-    assert view(raw(-1)).node_free["n1"][GPU] == 7.0
+    assert view(raw(-1)).nodes["n1"].free[GPU] == 7.0
     assert "annotation gpu-fraction: 'half' is not a quantity" in view(raw(-1, "half")).skipped[0]
     with pytest.raises(ViewError, match=r"Queue red: spec.resources.gpu.limit is '4': it must be a number, -1 for no"):
         view(raw("4"))
