@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from copter import Settings
@@ -74,9 +75,12 @@ def _make_hare(
     settings: Settings,
     weights: Mapping[str, float],
     profiling: bool = False,
+    relaxation: Literal["worthwhile", "always"] = "worthwhile",
 ) -> SchedulingPolicy:
     seen = SeenTimes() if profiling else None
-    return HareTaskPolicy(cluster, goodput_model, threads=settings.threads, weights=weights, seen=seen)
+    return HareTaskPolicy(
+        cluster, goodput_model, threads=settings.threads, weights=weights, seen=seen, relaxation=relaxation
+    )
 
 
 def _make_hare_gang(
@@ -159,6 +163,9 @@ POLICIES: dict[str, PolicyEntry] = {
     **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
+    "hare-relaxed": PolicyEntry(
+        partial(_make_hare, relaxation="always"), has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True
+    ),
     "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
     "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
