@@ -184,7 +184,7 @@ class RelaxationSolver:
             standing = solve.filled()
             if standing.gap > self.tolerance:
                 kept = self._kept
-                moved = None if kept is None else solve.from_kept(kept)
+                moved = solve.from_kept(kept) if kept is not None and kept.standing.price.any() else None
                 warm = moved is not None
                 standing = standing.better(solve.prices_of_sample() if moved is None else moved)
             result = solve.run(standing, warm)

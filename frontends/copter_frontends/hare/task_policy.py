@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
@@ -400,7 +400,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         plain: tuple[HareSchedule, Ints],
         now_s: float,
     ) -> tuple[HareSchedule, Ints]:
-        """Return the plan in the relaxation's order (HR25), where it has prices and that plan is better than `plain`."""
+        """Return the plan in the relaxation's order (HR25) if there are prices and it is better than `plain`."""
         if not order.priced:
             return plain
         known = [order.middle[job.id] for job in instance.jobs]
@@ -489,10 +489,10 @@ class RunsTasks:
     """
 
     times: TaskTimes
-    _last: tuple[Job, Collection[str]] | None = None
+    _last: tuple[Job, frozenset[str]] | None = None
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Return whether a job runs on a GPU type; raises InvalidJobError for an unknown application."""
         if self._last is None or self._last[0] is not job:
-            self._last = job, self.times.kinds(job)
+            self._last = job, frozenset(self.times.kinds(job))
         return gpu_type in self._last[1]
