@@ -26,6 +26,7 @@ from copter_frontends.vocabulary import (
     Job,
     Plan,
     Service,
+    ServiceClock,
     UnknownJobError,
 )
 
@@ -65,6 +66,7 @@ class RoundPolicy(ABC):
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self.service: dict[str, Service] = {}
+        self._clock = ServiceClock()
         self._can_run = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
         self._settled: dict[str, None] = {}  # jobs that may not be preempted
@@ -110,7 +112,8 @@ class RoundPolicy(ABC):
             wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
             raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
         self.jobs[job.id] = job
-        self.service[job.id] = Service()
+        known_s = job.submit_s if self._last_plan_s is None else max(job.submit_s, self._last_plan_s)
+        self.service[job.id] = Service(clock=self._clock, waits_from_s=known_s)
         self._order[job.id] = (job.submit_s, self._arrivals)
         if not job.preemptible:
             self._settled[job.id] = None
@@ -182,6 +185,7 @@ class RoundPolicy(ABC):
         """Take over from an earlier scheduler at `now_s`, with the service that jobs have had and the GPUs they
         hold.
         """
+        self._clock.now_s = now_s
         for job_id, had in attained.items():
             if job_id in self.jobs:
                 service = self.service[job_id]
@@ -279,15 +283,16 @@ class RoundPolicy(ABC):
             self.nodes.give(held)
 
     def _serve(self, now_s: float) -> None:
-        """Add the service of jobs since the last plan."""
+        """Add the service since the last plan of the jobs that had GPUs, whatever the number of the others."""
+        if self._last_plan_s is None:
+            for had in self.service.values():  # the first plan: nobody has waited for one before
+                had.waits_from_s = max(had.waits_from_s, now_s)
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
-        self._last_plan_s = now_s
-        held, planned = self.held, self._planned
-        for job_id, had in self.service.items():
-            mine = held.get(job_id)
-            if mine is not None and job_id in planned:
+        self._last_plan_s = self._clock.now_s = now_s
+        planned = self._planned
+        for job_id, mine in self.held.items():
+            if job_id in planned:
+                had = self.service[job_id]
                 had.executed_s += elapsed_s
-                had.waiting_s = 0.0
                 had.gpu_s += mine.gpus * elapsed_s
-            else:
-                had.waiting_s += min(elapsed_s, max(now_s - self.jobs[job_id].submit_s, 0.0))
+                had.waits_from_s = now_s

@@ -17,7 +17,7 @@ from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
 from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce
-from copter_frontends.vocabulary.service import Attained, Service
+from copter_frontends.vocabulary.service import Attained, Service, ServiceClock
 
 __all__ = [
     "FACTS",
@@ -43,6 +43,7 @@ __all__ = [
     "PlanStatus",
     "SchedulingPolicy",
     "Service",
+    "ServiceClock",
     "Shape",
     "ToldAtOnce",
     "TraceError",

@@ -226,3 +226,30 @@ def test_where_nothing_is_moved_jobs_get_better_until_none_can(seed: int) -> Non
         now = options.value[draft.row[job]]
         better = [row for row in np.flatnonzero(options.job == job).tolist() if options.value[row] > now]
         assert not any(draft.roomy(np.array([row]), own=True)[0] for row in better)
+
+
+def test_moves_that_make_no_room_are_tried_as_often_as_the_shim_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of jobs for which nothing is left: after some failures their answers wait for the next plan."""
+    rng = np.random.default_rng(5)
+    policy = ChronusPolicy(Cluster.of({"a100": (4, 8)}), ThroughputTable({"training": {"a100": 1.0}}))
+    policy.plan(0.0)
+    tried, squeeze = [0], type(policy.selector)._admit_with_moves
+
+    def counted(self: object, *given: object) -> Admission:
+        answer: Admission = squeeze(self, *given)  # type: ignore[arg-type]
+        tried[0] += answer.step < 0
+        return answer
+
+    monkeypatch.setattr(type(policy.selector), "_admit_with_moves", counted)
+    for number in range(200):
+        job, reward = drawn(rng, number, 0.0)
+        policy.set_reward(job.id, reward)
+        policy.add_job(job)
+    most = policy.selector.shim.most_failures
+    assert tried[0] == most
+    policy.plan(policy.round_s)
+    for number in range(200, 260):
+        job, reward = drawn(rng, number, policy.round_s)
+        policy.set_reward(job.id, reward)
+        policy.add_job(job)
+    assert tried[0] == 2 * most

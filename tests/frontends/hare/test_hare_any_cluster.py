@@ -76,7 +76,7 @@ def test_an_application_that_nobody_knows_is_named() -> None:
 
 def test_the_command_line_runs_tasks_on_any_cluster_and_shows_their_program() -> None:
     short = ["--gpus", "56", "--jobs", "500", "--hours", "9", "--json", "--threads", "1"]  # more than there is room for
-    found = CliRunner().invoke(cli, ["simulate", "hare", *short, "--compare", "highs", "--compare-every", "3"])
+    found = CliRunner().invoke(cli, ["simulate", "hare-relaxed", *short, "--compare", "highs", "--compare-every", "3"])
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout.splitlines()[-1])
     assert summary["variables"]["max"] > 100
@@ -95,7 +95,7 @@ def test_requests_that_a_run_adds_and_removes_are_the_jobs_that_came_and_went(
     gpus: int, jobs: int, large: bool
 ) -> None:
     """In programs with all columns and in larger ones, whose columns change with the clock and the prices."""
-    arguments = ["hare", "--gpus", str(gpus), "--jobs", str(jobs), "--hours", "4", "--threads", "1"]
+    arguments = ["hare-relaxed", "--gpus", str(gpus), "--jobs", str(jobs), "--hours", "4", "--threads", "1"]
     simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
     policy = simulation.policy
     assert isinstance(policy, HareTaskPolicy)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.errors import InvalidDataError
+from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare import HareInstance, HareJob, TimeGrid
 from copter_frontends.policies.hare.bound import job_bounds
@@ -23,10 +23,10 @@ from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_ro
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
 from copter_frontends.policies.hare.solver import RelaxationSolver
 from copter_frontends.policies.hare.task_book import TaskBook
-from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hare.task_policy import FAR_CHUNKS, WORTH, HareTaskPolicy, smith_means
 from copter_frontends.policies.hare.task_times import JobTimes
 from copter_frontends.policies.hare.task_training import TasksGoodput
-from copter_frontends.vocabulary import Allocation, Job, UnknownJobError, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, Job, UnknownJobError, configurations_of
 from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 GPUS = {"a": 3, "b": 5, "c": 2}
@@ -59,6 +59,26 @@ def test_where_gpus_are_plenty_no_program_is_solved_from_round_to_round() -> Non
         assert found.gap <= 1e-4
         assert found.violation <= 1e-9
         assert not found.price.any()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_the_relaxation_lies_between_two_numbers_that_are_known_without_it(seed: int, gpus: int) -> None:
+    instance = drawn_instance(seed, 15, dict.fromkeys(GPUS, gpus))
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
+    low, high = RelaxationSolver().range_of(instance, grid)
+    found = RelaxationSolver().solve(instance, grid)
+    assert low <= found.bound * (1 + 1e-12)
+    assert found.bound <= high * (1 + 1e-9)
+    assert found.objective <= high * (1 + 1e-3)
+
+
+def test_a_grid_without_room_says_nothing_about_the_upper_number() -> None:
+    instance = drawn_instance(3, 40, dict.fromkeys(GPUS, 1))
+    low, high = RelaxationSolver().range_of(instance, TimeGrid.geometric(0.0, 5.0))
+    assert (low > 0.0, high) == (True, np.inf)
+    none = HareInstance.of([], dict.fromkeys(GPUS, 1))
+    assert RelaxationSolver().range_of(none, TimeGrid.geometric(0.0, 5.0)) == (0.0, 0.0)
 
 
 def test_where_gpus_are_scarce_the_program_is_solved_after_rounds_without_prices() -> None:
@@ -183,7 +203,7 @@ def test_gpus_kept_and_wanted_are_those_of_a_plain_loop(seed: int) -> None:
 def test_no_pass_is_compiled_within_a_round() -> None:
     passes = (least_rounds, kept_or_wanted, list_schedule, job_bounds, shrink, fill)
     cluster = scaled_cluster(56)
-    policy = HareTaskPolicy(cluster, TasksGoodput(GoodputModel(configurations_of(cluster)), cluster))
+    policy = relaxed(cluster)
     before = [len(each.signatures) for each in passes]
     assert all(before)
     for n in range(80):
@@ -247,22 +267,63 @@ def test_who_keeps_as_many_gpus_of_each_type_keeps_its_very_nodes() -> None:
         assert second.allocations[job] is held
 
 
+def relaxed(cluster: Cluster) -> HareTaskPolicy:
+    """Return a policy that solves the relaxation whenever jobs have changed."""
+    tasks = TasksGoodput(GoodputModel(configurations_of(cluster)), cluster)
+    return HareTaskPolicy(cluster, tasks, relaxation="always")
+
+
 def test_of_two_orders_the_better_plan_is_carried_out() -> None:
     """The order by work and weight, and where GPUs have prices that of the relaxation."""
     cluster = scaled_cluster(56)
-    policy = HareTaskPolicy(cluster, TasksGoodput(GoodputModel(configurations_of(cluster)), cluster))
+    policy = relaxed(cluster)
     for n in range(150):
         policy.add_job(Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8))
     plan = policy.plan(0.0)
     rows, instance = policy._left(0.0, policy.room())
-    order = policy._order_of(instance, 0.0, 60.0)
+    ell, order = instance.least_round_s(), policy._order_of(instance, 0.0, 60.0, np.inf)
     assert order.priced
-    better = policy._placed(instance, order, 0.0)[0].objective
-    alone = policy._placed(instance, dataclasses.replace(order, priced=False), 0.0)[0].objective
+    mean = smith_means(instance, ell, 0.0)
+    chunks = policy._chunks(instance, ell, mean)
+    plain = policy._placed(instance, chunks, mean, 0.0)
+    better, alone = policy._better(instance, chunks, order, ell, plain, 0.0)[0].objective, plain[0].objective
     assert len(rows) == 150
     assert better <= alone
     assert -plan.objective == pytest.approx(better)
     assert -plan.bound <= better
+
+
+@pytest.mark.parametrize(("jobs", "solved"), [(4, 0), (150, 1)])
+def test_the_relaxation_is_solved_only_where_it_may_close_a_tenth_of_the_gap(jobs: int, solved: int) -> None:
+    cluster = scaled_cluster(56)
+    plain = HareTaskPolicy(cluster, TasksGoodput(GoodputModel(configurations_of(cluster)), cluster))
+    always = relaxed(cluster)
+    for n in range(jobs):
+        job = Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8)
+        plain.add_job(job)
+        always.add_job(job)
+    plan, other = plain.plan(0.0), always.plan(0.0)
+    assert (plain.replans, always.replans) == (solved, 1)
+    assert -plan.bound <= -plan.objective * (1 + 1e-12)
+    left = 1.0 - WORTH
+    assert other.objective - plan.objective <= 1e-9 * abs(other.objective) or solved
+    assert -plan.objective + plan.bound >= left * (-other.objective + other.bound) - 1e-9
+    with pytest.raises(SettingsError, match="relaxation"):
+        HareTaskPolicy(cluster, relaxation="never")  # type: ignore[arg-type]
+
+
+def test_jobs_that_cannot_start_soon_are_cut_into_few_chunks() -> None:
+    cluster = scaled_cluster(56)
+    policy = HareTaskPolicy(cluster, TasksGoodput(GoodputModel(configurations_of(cluster)), cluster))
+    for n in range(300):
+        policy.add_job(Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e7, requested_gpus=4))
+    _, instance = policy._left(0.0, policy.room())
+    ell = instance.least_round_s()
+    mean = smith_means(instance, ell, 0.0)
+    count = np.diff(policy._chunks(instance, ell, mean).first)
+    by_rank = count[np.argsort(mean, kind="stable")]
+    assert by_rank[:10].min() > FAR_CHUNKS
+    assert by_rank[-100:].max() <= FAR_CHUNKS
 
 
 def test_a_job_that_is_not_known_or_progress_that_is_none_changes_nothing() -> None:

@@ -101,6 +101,7 @@ class Selector:
         self._prices: tuple[int, Floats] | None = None  # the last LP's first lease and prices
         self._ended = 0.0  # when the last linear program was solved
         self._held: HeldLeases | None = None  # promised jobs' leases after the last admission
+        self._failed = 0  # times since the last plan that moving leases made no room for an arrived job
 
     def cycle(
         self,
@@ -163,7 +164,7 @@ class Selector:
         every = self.book.records.values()
         past = sum([r.value for r in every]) - sum([r.value for r in records]) if len(records) < len(every) else 0.0
         self._decide(records, draft, now_s, fresh)
-        self.gpus_lost = False
+        self.gpus_lost, self._failed = False, 0
         self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
@@ -211,7 +212,8 @@ class Selector:
         """Promise a job leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
 
         Promised jobs keep their deadlines. If the job is not admitted, nothing changes. With `now` the job may also use
-        the rest of the current lease, if it then meets a better deadline.
+        the rest of the current lease, if it then meets a better deadline. Leases are moved until that has failed, since
+        the last plan, as often as the shim allows; the next plan decides about the jobs after these.
         """
         job = record.job
         self.book.consider(record)
@@ -238,7 +240,7 @@ class Selector:
         if placed:
             self.book.give_one(record, alone, 0, first)
             return self._admitted(record, now_s, ())
-        if not any(alone.may_squeeze(row) for row in rows):
+        if self._failed >= self.shim.most_failures or not any(alone.may_squeeze(row) for row in rows):
             return Admission(job.id, record.standing)
         return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
 
@@ -273,6 +275,7 @@ class Selector:
         draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, use), use, taken)
         scarcity = scarcity_of(use, use if draft is None else use + draft.free)
         if draft is None or not any(draft.squeeze(row) for row in draft.ranked(number, scarcity)):
+            self._failed += 1
             return Admission(record.job.id, record.standing)
         moves: list[tuple[str, int, int]] = []
         for other in sorted(draft.moved):

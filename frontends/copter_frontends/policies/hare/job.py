@@ -52,13 +52,13 @@ class HareJob:
         self._require(self.tasks >= 1, f"tasks is {self.tasks}, must be >= 1")
         self._require(bool(self.train_s), "train_s names no GPU type: give the seconds of a task on at least one")
         for kind, seconds in self.train_s.items():
-            good = math.isfinite(seconds) and seconds > 0
-            self._require(
-                good, f"train_s[{kind!r}] is {seconds}, must be finite and > 0 (leave a type out if it cannot)"
-            )
+            if not 0 < seconds < math.inf:
+                self._require(
+                    False, f"train_s[{kind!r}] is {seconds}, must be finite and > 0 (leave a type out if it cannot)"
+                )
         for kind, seconds in self.sync_s.items():
-            good = math.isfinite(seconds) and seconds >= 0
-            self._require(good, f"sync_s[{kind!r}] is {seconds}, must be finite and >= 0")
+            if not 0 <= seconds < math.inf:
+                self._require(False, f"sync_s[{kind!r}] is {seconds}, must be finite and >= 0")
         self._require(
             math.isfinite(self.weight) and self.weight > 0, f"weight is {self.weight}, must be finite and > 0"
         )

@@ -134,6 +134,19 @@ class RelaxationSolver:
         self._unit_s, self._unit_weight = 1.0, 1.0
         self.last_price: Floats | None = None  # prices of the engine's last solve, even if their bound is not the best
 
+    def range_of(self, instance: HareInstance, grid: TimeGrid) -> tuple[float, float]:
+        """Return two numbers between which the relaxation's value is, without solving it.
+
+        The lower one is the bound without prices, sum w F (HR11 at y = 0); the upper one is the value of a point that
+        fills the GPUs by weight per second of floor. It is infinite if the grid has no room.
+        """
+        if instance.n_jobs == 0:
+            return 0.0, 0.0
+        data = Relaxation.of(instance, grid)
+        v = repaired(data, np.zeros(data.shape), urgency_of(data))
+        high = np.inf if v is None else float(data.weight @ data.completion_s(v))
+        return data.constant, high
+
     def solve(
         self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf"), origin_s: float = 0.0
     ) -> RelaxationSolution:
@@ -236,7 +249,7 @@ class _Round:
         If GPUs are plentiful, this point has almost no excess, and no program needs to be solved.
         """
         data, n = self.data, len(self.names)
-        v = repaired(data, np.zeros(data.shape), data.weight / np.maximum(data.floor - data.start[:, 0], 1e-300))
+        v = repaired(data, np.zeros(data.shape), urgency_of(data))
         zero, none = np.zeros(n), np.zeros_like(data.capacity)
         standing = Standing(np.zeros(data.shape), np.inf, none, zero, zero, zero, data.constant)
         return standing if v is None else standing.with_point(data, v)
@@ -397,6 +410,11 @@ class _Round:
         asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
         share = AIM * 0.1 ** min(self.slow, 8) * asked / ENGINE_AIM / (1.0 + float(data.weight[free] @ late))
         return float(10.0 ** np.floor(np.log10(np.clip(share, *ENGINE_TOLERANCES))))
+
+
+def urgency_of(data: Relaxation) -> Floats:
+    """Return the jobs' weights per second of floor, by which they are filled in first, (N,)."""
+    return np.asarray(data.weight / np.maximum(data.floor - data.start[:, 0], 1e-300))
 
 
 def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:

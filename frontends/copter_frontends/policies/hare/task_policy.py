@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model
+from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
@@ -36,9 +37,12 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # least number of chunks of a job in a slot, so that chunk lengths do not decide who gets a GPU
 NEAR_SLOTS = 2  # number of slots planned in such chunks; later chunks are longer
+FAR_CHUNKS = 2  # number of chunks of a job that cannot start within the planned slots
+NEAR_WORK = 2.0  # jobs within this multiple of the GPU time of the planned slots, in order, are cut into short chunks
 MOST_TASKS = 200_000  # largest number of tasks in a plan; chunks are made long enough for it
 SPARE = 2.0  # horizon of a new grid, relative to the horizon that suffices now
 MOST_SPARE = 16.0  # the grid is made again if its horizon is longer than so many times the one that suffices
+WORTH = 0.1  # least share of a plan's gap that a relaxation must be able to close, otherwise it is not solved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +72,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     A job consists of rounds, each with a task per requested GPU. In the relaxation's order, tasks are placed where they
     finish first, on any mixture of types; a GPU may run several tasks of a round in turn. Until the next plan, each GPU
-    works for the job with most time on it. The relaxation is solved again when a job arrives or ends, or the GPUs
-    change. Otherwise its order is kept and the remaining tasks are placed again.
+    works for the job with most time on it. When a job arrives or ends, or the GPUs change, the relaxation is solved
+    again if it can say much that is not known without it; otherwise its order, or that by work and weight, is kept.
 
     Parameters
     ----------
@@ -87,6 +91,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     seen : SeenTimes, optional
         History of measured times, which also grows while jobs run (HR30). Jobs without a measurement run first, on
         GPUs of one type. Without a history, times are the declared ones, and unknown models are refused.
+    relaxation : {"worthwhile", "always"}
+        When the relaxation is solved after a change of jobs or GPUs: where it may close a tenth of the plan's gap, or
+        always.
 
     Attributes
     ----------
@@ -112,6 +119,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         threads: int = 0,
         weights: Mapping[str, float] | None = None,
         seen: SeenTimes | None = None,
+        relaxation: Literal["worthwhile", "always"] = "worthwhile",
     ) -> None:
         plain = goodput.plain if isinstance(goodput, TasksGoodput) else goodput
         self.times: TaskTimes = ModelTaskTimes()
@@ -123,6 +131,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))
         self.book = TaskBook(self.nodes.types)
         self.weights = checked_weights(weights)
+        if relaxation not in ("worthwhile", "always"):
+            raise SettingsError(f"relaxation is {relaxation!r}, must be 'worthwhile' or 'always'")
+        self.relaxation = relaxation
         self.growth, self.solver = growth, RelaxationSolver(threads=threads)
         self.grid: TimeGrid | None = None
         self._moving = False  # whether the grid's time zero is the time of the last solve
@@ -130,6 +141,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self.last_edits: Edits | None = None
         self.edit_log = EditLog()
         self._order_kept: _Order | None = None
+        self._ranked: tuple[tuple[HareJob, ...], Ints] = (), np.zeros(0, dtype=np.int64)
         self._chosen: dict[str, Allocation] = {}
         self.alpha: float | None = None
         self._now_s = 0.0
@@ -146,7 +158,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     @property
     def seldom(self) -> str:
         """Reason why some rounds solve no program, for reports."""
-        return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
+        return (
+            "the relaxation is solved where jobs or GPUs have come or gone, and it may close a tenth of the plan's gap"
+        )
 
     @property
     def figures(self) -> dict[str, float]:
@@ -165,10 +179,11 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         times = self.times.of(job)
         done = times.rounds_done(self.service[job_id].progress)
         middle = {} if order is None else {name: at for name, (at, _) in order.middle.items()}
-        ranked = sorted(middle, key=middle.__getitem__)
+        names, by_rank = self._ranked
+        ranked = [names[n].id for n in by_rank.tolist()]
         return {
             "job": job_id,
-            "place": f"{ranked.index(job_id) + 1} of {len(ranked)}" if job_id in middle else "not planned yet",
+            "place": f"{ranked.index(job_id) + 1} of {len(ranked)}" if job_id in ranked else "not planned yet",
             "middle_s": middle.get(job_id),
             "rounds_left": max(times.rounds - done, 0.0),
             "tasks_of_a_round": requested_gpus(job),
@@ -228,9 +243,15 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self._chosen = {}
         if not len(rows):
             return Choice({})
-        order = self._order_of(instance, now_s, deadline_s)
+        ell = instance.least_round_s()
+        mean = smith_means(instance, ell, now_s)
+        chunks = self._chunks(instance, ell, mean)
+        plain = self._placed(instance, chunks, mean, now_s)
+        placed = perf_counter()
+        order = self._order_of(instance, now_s, deadline_s, plain[0].objective)
         solved = perf_counter()
-        schedule, by_middle = self._placed(instance, order, now_s)
+        schedule, by_middle = self._better(instance, chunks, order, ell, plain, now_s)
+        self._ranked = instance.jobs, by_middle
         owner = fill_idle(schedule, slot_owners(schedule, now_s, now_s + self.round_s), by_middle)
         held = self.book.held[rows]
         counts = self._counts(instance, owner, by_middle, held, self.book.restart_s[rows])
@@ -244,7 +265,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             {job: (given.gpu_type, given.gpus) for job, given in self._chosen.items()},
             objective=-value,
             bound=max(-order.bound, -value),
-            timings={"solve": solved - begun, "shim": perf_counter() - solved},
+            timings={"solve": solved - placed, "shim": perf_counter() - solved + placed - begun},
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
@@ -299,14 +320,25 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             arrival_s=np.full(len(rows), max(now_s, 0.0)),
         )
 
-    def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float) -> _Order:
-        """Return the kept order if jobs and GPUs are unchanged, otherwise the order of a new solve."""
+    def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float, value: float) -> _Order:
+        """Return the kept order if jobs and GPUs are unchanged, otherwise the order of a new solve.
+
+        The relaxation's value is between two numbers that are known without a solve: its bound without prices, and the
+        value of a point that fills the GPUs (:meth:`.RelaxationSolver.range_of`). If these differ by less than the
+        share :data:`WORTH` of the gap of the plan at hand, of this `value`, the solve could close no more of the gap
+        than that, and is left out.
+        """
         jobs, gpus = frozenset(job.id for job in instance.jobs), tuple(instance.gpus.tolist())
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
         zero_s, self.grid = self._grid_of(instance, now_s)
-        part = replace(instance, arrival_s=instance.arrival_s - zero_s)
+        part, shift = replace(instance, arrival_s=instance.arrival_s - zero_s), zero_s * float(instance.weight.sum())
+        if self.relaxation == "worthwhile":
+            low, high = self.solver.range_of(part, self.grid)
+            if high - low <= WORTH * (value - shift - low):
+                self._order_kept = _Order(jobs, gpus, {}, low + shift, False)
+                return self._order_kept
         found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
@@ -314,8 +346,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
         mean = zip(instance.jobs, (zero_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        bound = found.bound + zero_s * float(instance.weight.sum())
-        self._order_kept = _Order(jobs, gpus, middle, bound, bool(found.price.any()))
+        self._order_kept = _Order(jobs, gpus, middle, found.bound + shift, bool(found.price.any()))
         return self._order_kept
 
     def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
@@ -338,28 +369,45 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             grid = grid.rolled(now_s)
         return 0.0, grid.until(horizon)
 
-    def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
-        """Return the better list schedule of the remaining work, and the jobs in its order.
+    def _chunks(self, instance: HareInstance, ell: Floats, mean: Floats) -> Chunks:
+        """Return the rounds of all jobs in chunks: short ones for the jobs that come first by `mean`, few for others.
 
-        One order is by work and weight alone (HR26), the other, where the relaxation has prices, by its middles (HR25).
+        A job that comes after more work than the GPUs can do in the planned slots is planned again before it can start.
         """
-        ell = instance.least_round_s()
         size = np.maximum(np.floor(self.round_s / (CHUNKS_PER_SLOT * ell)), 1).astype(np.int64)
+        order, near_s = np.argsort(mean, kind="stable"), NEAR_WORK * NEAR_SLOTS * self.round_s
+        busy = instance.tasks * np.minimum(instance.rounds * ell, near_s)
+        before = np.cumsum(busy[order]) - busy[order]
+        far = order[before > near_s * float(instance.gpus.sum())]
+        size[far] = np.maximum(size[far], -(-instance.rounds[far] // FAR_CHUNKS))
         chunks = Chunks.growing(instance, np.minimum(size, instance.rounds), NEAR_SLOTS * CHUNKS_PER_SLOT)
         if int((np.diff(chunks.first) * instance.tasks).sum()) > MOST_TASKS:
             chunks = Chunks.of(instance, max(MOST_TASKS, int(instance.tasks.sum())))
+        return chunks
+
+    def _placed(self, instance: HareInstance, chunks: Chunks, mean: Floats, now_s: float) -> tuple[HareSchedule, Ints]:
+        """Return the list schedule of the remaining work by these mean busy times, and the jobs in that order."""
         free = np.full(int(instance.gpus.sum()), now_s)
-        means = [now_s + instance.rounds * ell * instance.tasks * (instance.weight.mean() / instance.weight)]
-        if order.priced:
-            known = [order.middle[job.id] for job in instance.jobs]
-            done = np.array([rounds for _, rounds in known]) - instance.rounds
-            means.append(np.array([at for at, _ in known]) + 0.5 * done * ell)  # mean busy time of the remaining rounds
-        plans = [
-            (schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free), mean)
-            for mean in means
-        ]
-        schedule, mean = min(plans, key=lambda plan: plan[0].objective)
+        schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free)
         return schedule, np.argsort(mean, kind="stable")
+
+    def _better(
+        self,
+        instance: HareInstance,
+        chunks: Chunks,
+        order: _Order,
+        ell: Floats,
+        plain: tuple[HareSchedule, Ints],
+        now_s: float,
+    ) -> tuple[HareSchedule, Ints]:
+        """Return the plan in the relaxation's order (HR25) if there are prices and it is better than `plain`."""
+        if not order.priced:
+            return plain
+        known = [order.middle[job.id] for job in instance.jobs]
+        done = np.array([rounds for _, rounds in known]) - instance.rounds
+        mean = np.array([at for at, _ in known]) + 0.5 * done * ell  # mean busy time of the remaining rounds
+        other = self._placed(instance, chunks, mean, now_s)
+        return other if other[0].objective < plain[0].objective else plain
 
     def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
         """Return GPUs of each type per job: those of the tasks, or the current ones if a restart does not pay off."""
@@ -418,6 +466,14 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
 
 
+def smith_means(instance: HareInstance, ell: Floats, now_s: float | Floats) -> Floats:
+    """Return mean busy times that order jobs by work over weight, in GPU seconds (HR26), (N,).
+
+    `now_s` is the time from which each job may run.
+    """
+    return np.asarray(now_s + instance.rounds * ell * instance.tasks * (instance.weight.mean() / instance.weight))
+
+
 def alpha_of(instance: HareInstance) -> float:
     """Return the largest ratio of a job's task times on two usable GPU types."""
     usable = np.isfinite(instance.train_s)
@@ -425,12 +481,18 @@ def alpha_of(instance: HareInstance) -> float:
     return float((seconds.max(axis=1) / np.where(usable, seconds, np.inf).min(axis=1)).max())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunsTasks:
-    """Predicate that a job's tasks run on a GPU type; it is a class so that policies can be saved."""
+    """Predicate that a job's tasks run on a GPU type; it is a class so that policies can be saved.
+
+    The types of the last job are kept, since all types are asked of one job after the other.
+    """
 
     times: TaskTimes
+    _last: tuple[Job, frozenset[str]] | None = None
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Return whether a job runs on a GPU type; raises InvalidJobError for an unknown application."""
-        return gpu_type in self.times.kinds(job)
+        if self._last is None or self._last[0] is not job:
+            self._last = job, frozenset(self.times.kinds(job))
+        return gpu_type in self._last[1]

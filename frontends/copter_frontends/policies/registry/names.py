@@ -52,12 +52,12 @@ DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
 """Policies for jobs with deadlines; for these the command line draws deadlines."""
 
 POLICY_NAMES = (
-    *("sia", "hadar", *HADAR_MODES, "hops", "hare", "hare-gang"),
+    *("sia", "hadar", *HADAR_MODES, "hops", "hare", "hare-relaxed", "hare-gang"),
     *(*HARE_SCHEMES, "chronus", *BASELINE_NAMES),
 )
 """The keys of :data:`copter_frontends.policies.registry.policies.POLICIES`."""
 
-PROFILING_NAMES = ("chronus", "hare")
+PROFILING_NAMES = ("chronus", "hare", "hare-relaxed")
 """Policies that can first run jobs for some minutes to measure their speed, and keep what they measured."""
 
 LP_NAMES = (
@@ -66,6 +66,7 @@ LP_NAMES = (
     *(name for name in HADAR_MODES if "online" not in HADAR_MODES[name].values()),
     "hops",
     "hare",
+    "hare-relaxed",
     "chronus",
 )
 """Policies that solve linear programs with the engine, so that another solver can solve them too."""

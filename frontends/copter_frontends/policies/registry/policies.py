@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from copter import Settings
@@ -74,9 +75,12 @@ def _make_hare(
     settings: Settings,
     weights: Mapping[str, float],
     profiling: bool = False,
+    relaxation: Literal["worthwhile", "always"] = "worthwhile",
 ) -> SchedulingPolicy:
     seen = SeenTimes() if profiling else None
-    return HareTaskPolicy(cluster, goodput_model, threads=settings.threads, weights=weights, seen=seen)
+    return HareTaskPolicy(
+        cluster, goodput_model, threads=settings.threads, weights=weights, seen=seen, relaxation=relaxation
+    )
 
 
 def _make_hare_gang(
@@ -134,6 +138,9 @@ POLICIES: PartlyElsewhere[PolicyEntry] = PartlyElsewhere(
         **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
         "hops": PolicyEntry(_make_hops, has_lp=True),
         "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
+        "hare-relaxed": PolicyEntry(
+            partial(_make_hare, relaxation="always"), True, takes_weights=True, takes_profiling=True, by_tasks=True
+        ),
         "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
         **dict.fromkeys(HARE_SCHEMES, OPPONENT_ENTRIES),
         "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
