@@ -43,13 +43,14 @@ ROOT = Path(__file__).parents[1]
 HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
-JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
-MORE_JOBS_A_GPU = {"chronus": 48, "hare": 8}  # with 6 their plans by hand reach the bound
-FEWER_ROUNDS = {  # a round of theirs takes seconds, in copter or in whoever makes the tape
-    ("chronus", 10_000): 20,
-    ("chronus", 25_000): 6,
+LOADS = {  # of each size, by scheduler: what can run in the counted rounds over what the GPUs do in them
+    1_000: (1.6,),
+    10_000: (1.0, 1.6),
+    25_000: (1.6,),
 }
-FIRST_SOLVES = {"hare-10000": 10, "hare-25000": 4}  # that are kept: all others' would take an hour
+MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
+FEWER_ROUNDS = {("hare", 10_000): 24, ("hare", 25_000): 6, ("chronus", 25_000): 24}  # a round of theirs takes seconds
+FIRST_SOLVES = {"hare-25000-1.6": 4}  # that are kept: all others' would take an hour
 NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
@@ -106,12 +107,11 @@ class Tape:
         return shortened if shortened.returncode else done
 
 
-def simulated(policy: str, gpus: int) -> Tape:
+def simulated(policy: str, gpus: int, load: float) -> Tape:
     """A scheduler's tape, on its default kind of jobs."""
-    jobs = MORE_JOBS_A_GPU.get(policy, JOBS_A_GPU) * gpus
     rounds = FEWER_ROUNDS.get((policy, gpus), ROUNDS)
-    options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--jobs", str(jobs))
-    return Tape(f"{policy}-{gpus}", ("simulate", policy, *options, "--threads", "1"))
+    options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--load", str(load))
+    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1"))
 
 
 def at_once(gpus: int) -> Tape:
@@ -149,9 +149,10 @@ def outside(stream: str) -> Tape:
 
 TAPES = (
     *(
-        simulated(policy, gpus)
-        for gpus in (1_000, 10_000, 25_000)
+        simulated(policy, gpus, load)
+        for gpus, loads in LOADS.items()
         for policy in ("sia", "hadar", "hops", "chronus", "hare")
+        for load in MORE_LOADS.get((policy, gpus), loads)
     ),
     at_once(1_000_000),
     *(

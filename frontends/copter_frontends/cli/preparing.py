@@ -25,6 +25,7 @@ from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 from copter_frontends.policy_kit import TrainingThroughputs
+from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
@@ -38,11 +39,20 @@ from copter_frontends.vocabulary import Cluster, configurations_of
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.run import change_run
 
+LOAD_SAMPLE = 20_000
+"""Jobs of the first sample from which ``--load`` takes how many jobs are that load."""
+
+LOAD_SAMPLES = 6
+LOAD_TOLERANCE = 0.01
+"""Samples that ``--load`` draws at most, and the relative distance at which it stops."""
+
 
 def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
     """Make everything that a run needs; a what-if change applies from its start. Raises InputError for anything
     wrong.
     """
+    if asked.load is not None:
+        return prepare(replace(asked, load=None, jobs=jobs_of_load(asked, asked.load)), change)
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
@@ -87,6 +97,30 @@ def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simul
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
+
+
+def jobs_of_load(asked: SimulateOptions, wanted: float) -> int:
+    """Return the number of generated jobs that offer this load in the rounds that are counted.
+
+    Load is nearly in proportion to the number of jobs, so each sample says how many to try next.
+    """
+    cluster, jobs = cluster_of(asked), LOAD_SAMPLE
+    rates = TrainingThroughputs(cluster, goodput_model_of(asked, cluster))
+    capacity = {kind: sum(node.gpus for node in cluster.nodes_of(kind)) for kind in cluster.types}
+    tried: dict[int, float] = {}
+    while len(tried) < LOAD_SAMPLES and jobs not in tried:
+        simulation, workload = prepare(replace(asked, load=None, jobs=jobs, save=None, out=None))
+        warmup = asked.warmup(simulation.round_s, workload.sampled)
+        total = asked.counted_rounds(simulation.round_s, warmup)
+        last_s = max(job.submit_s for job in workload.jobs) if total is None else total * simulation.round_s
+        found = offered_load(workload.jobs, rates, capacity, warmup * simulation.round_s, last_s).all
+        if not found > 0:
+            raise InputError("--load: the generated jobs ask for no GPU time in the counted rounds")
+        tried[jobs] = found
+        if abs(found - wanted) <= LOAD_TOLERANCE * wanted:
+            break
+        jobs = max(1, round(jobs * wanted / found))
+    return min(tried, key=lambda each: abs(tried[each] - wanted))
 
 
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:

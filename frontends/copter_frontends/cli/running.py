@@ -21,6 +21,8 @@ from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder, rewards_of
 from copter_frontends.cli.saving import Saver
 from copter_frontends.deadlines import deadline_summary
+from copter_frontends.policy_kit import TrainingThroughputs
+from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.registry.names import DEADLINE_NAMES
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.progress import LiveProgress
@@ -65,7 +67,7 @@ def carry_on(
     """
     done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
     comparison = _make_comparison(asked, simulation.policy)
-    total = _rounds(asked, simulation.round_s, warmup)
+    total = asked.counted_rounds(simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
     saver, console = Saver(simulation, asked, workload), Console(stderr=True, quiet=is_quiet())
     warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
@@ -168,6 +170,7 @@ def summary_of(
         "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
         "jobs_arrived": _arrived(result, workload),
+        "load": _load(asked, result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
@@ -177,6 +180,17 @@ def _arrived(result: SimulationResult, workload: Workload) -> int:
     """Return the number of jobs submitted before the last round began, which could have had GPUs."""
     last_s = result.rounds[-1].now_s if result.rounds else -math.inf
     return sum(job.submit_s <= last_s for job in workload.jobs)
+
+
+def _load(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any] | None:
+    """Return the load that the jobs offered in the counted rounds; None without such a round."""
+    counted = [record for record in result.rounds if not record.warmup]
+    if not counted:
+        return None
+    cluster = cluster_of(asked)
+    rates = TrainingThroughputs(cluster, goodput_model_of(asked, cluster))
+    window_s = counted[0].now_s, counted[-1].now_s + result.round_s
+    return offered_load(workload.jobs, rates, counted[0].gpus_capacity, *window_s).as_dict()
 
 
 def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
@@ -208,13 +222,6 @@ def _training(asked: SimulateOptions) -> str | None:
     if PRESETS[asked.semantics].training == "exact":
         return None
     return profiles_folder(asked) or "fitted constants"
-
-
-def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
-    """Return the number of rounds to simulate, warm-up included; None if the run ends with its last job."""
-    limits = [asked.rounds] if asked.rounds is not None else []
-    limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
-    return min(limits) + warmup if limits else None
 
 
 def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:

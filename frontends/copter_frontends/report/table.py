@@ -97,6 +97,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("rounds", rounds),
         ("simulated", number(simulated_h, "{:.4g} h") + warmup_h),
         ("jobs submitted", f"{summary['jobs_submitted']:,}{by_then}"),
+        *_load(summary),
         ("jobs completed", f"{summary['jobs_completed']:,}"),
         ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
         *_weighted(summary),
@@ -140,6 +141,16 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
 def _contention(summary: Mapping[str, Any]) -> str:
     """Return the mean and largest number of jobs in the cluster, over rounds with jobs."""
     return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
+
+
+def _load(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the load of the counted rounds, and the largest of a GPU type, if the run has them."""
+    load = summary.get("load")
+    if not load:
+        return []
+    kind = max(load["by_type"], key=load["by_type"].get, default="")
+    most = f", {load['by_type'][kind]:.2f} ({kind})" if kind else ""
+    return [("load, all and the highest of a type", f"{load['all']:.2f}{most}")]
 
 
 def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
