@@ -22,10 +22,17 @@ PEERS = {
     "pdlp": ("ortools", ("pdlp_warm",)),
     "clarabel": ("clarabel", ("clarabel_cold",)),
     "soplex": ("pyscipopt", ("soplex_warm",)),
+    "columns": ("highspy", ("highs_columns_warm",)),
+    "columns-glop": ("ortools", ("glop_columns_warm",)),
 }
 """Peers by name: the package that each needs, and the ways in which it is used."""
 
-__all__ = ["HIGHS_WAYS", "MILP_WAY", "PEERS", "Answer", "Limits", "Peer", "installed", "peer_for"]
+__all__ = ["HIGHS_WAYS", "MILP_WAY", "PEERS", "Answer", "Limits", "Peer", "installed", "keeps_state", "peer_for"]
+
+
+def keeps_state(way: str) -> bool:
+    """Whether a way starts a solve from the last one's basis or point; others solve every round from scratch."""
+    return way.endswith("_warm")
 
 
 def installed(name: str) -> bool:
@@ -35,6 +42,16 @@ def installed(name: str) -> bool:
 
 def peer_for(way: str, threads: int | None = None) -> Peer:
     """Return a peer for one way of use; its library is imported in the calling process."""
+    if way == "highs_columns_warm":
+        from copter_frontends.replay.peers.column_generation import ColumnPeer
+        from copter_frontends.replay.peers.highs import SIMPLEX, Mirror, Way
+
+        return ColumnPeer(way, Mirror(way, Way(SIMPLEX, warm=True)))
+    if way == "glop_columns_warm":
+        from copter_frontends.replay.peers.column_generation import ColumnPeer
+        from copter_frontends.replay.peers.glop import GlopPeer
+
+        return ColumnPeer(way, GlopPeer())
     if way.startswith("highs_"):
         from copter_frontends.replay.peers.highs import MILP, WAYS, HighsPeer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from pyscipopt import LP, SCIP_LPPARAM
 
 from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.peers.glop import changed_coefficients
 from copter_frontends.replay.program import Floats, Ints, Kept, Program
 
@@ -44,9 +44,9 @@ class SoplexPeer:
         lp = self.lp
         assert lp is not None
         lp.setRealParam(SCIP_LPPARAM.LPTILIM, limits.solve_s)
-        started = time.perf_counter()
+        started = clock()
         objective = lp.solve(dual=True)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         optimal = lp.isOptimal()
         x, y = np.zeros(program.shape[1]), np.zeros(program.shape[0])
         if optimal:
@@ -82,21 +82,21 @@ class SoplexPeer:
         held = Kept(rows.before, np.arange(m), rows.gone, np.arange(m, now.shape[0]))
         old = [each for each in changed_coefficients(before, now, held, stay) if each[0] < m]
         seconds = self.delete(rows.gone, columns.gone) + self.change(before, now, held, stay)
-        started = time.perf_counter()
+        started = clock()
         for row, column, value in old:
             self.lp.chgCoef(row, column, value)  # type: ignore[union-attr]
-        return seconds + time.perf_counter() - started + self.add(now, m, n)
+        return seconds + clock() - started + self.add(now, m, n)
 
     def delete(self, rows: Ints, columns: Ints) -> float:
         """Delete the removed rows and columns, last first, with neighbours in one call."""
         lp = self.lp
         assert lp is not None
-        started = time.perf_counter()
+        started = clock()
         for first, last in reversed(runs_of(columns)):
             lp.delCols(first, last)
         for first, last in reversed(runs_of(rows)):
             lp.delRows(first, last)
-        return time.perf_counter() - started
+        return clock() - started
 
     def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> float:
         """Update changed costs, bounds and sides of surviving rows and columns."""
@@ -111,14 +111,14 @@ class SoplexPeer:
             (before.row_lower[rows.before] != now.row_lower[rows.after])
             | (before.row_upper[rows.before] != now.row_upper[rows.after])
         )
-        started = time.perf_counter()
+        started = clock()
         for at in costs.tolist():
             lp.chgObj(at, float(now.c[at]))
         for at in boxes.tolist():
             lp.chgBound(at, float(now.col_lower[at]), float(now.col_upper[at]))
         for at in sides.tolist():
             lp.chgSide(at, float(now.row_lower[at]), float(now.row_upper[at]))
-        return time.perf_counter() - started
+        return clock() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
         """Add new rows with their entries in older columns, then new columns."""
@@ -126,14 +126,14 @@ class SoplexPeer:
         assert lp is not None
         head = entries_of(now.A[:, :n].tocsr()[m:])
         tail = entries_of(now.A[:, n:].T.tocsr())
-        started = time.perf_counter()
+        started = clock()
         if head:
             lp.addRows(head, lhss=now.row_lower[m:].tolist(), rhss=now.row_upper[m:].tolist())
         if tail:
             lp.addCols(
                 tail, objs=now.c[n:].tolist(), lbs=now.col_lower[n:].tolist(), ubs=now.col_upper[n:].tolist()
             )  # fmt: skip
-        return time.perf_counter() - started
+        return clock() - started
 
 
 def entries_of(rows: sp.csr_array) -> list[list[tuple[int, float]]]:
