@@ -19,7 +19,7 @@ from copter.errors import SnapshotError
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
 CLOCK = "COPTER_CLOCK"  # see peers/clock.py, which is read in the solver's process
-STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
+STAGES = ("edit_s", "solve_s", "lp_s", "shim_s", "total_s")
 LEAST_ROUNDS = 20  # counted rounds that a solver has before its time for a tape may be over, if they are short
 SHORT_S = 10.0  # seconds of a short round
 ANSWER = ("status", "objective", "gap")  # what two replays of a round must agree in for one verdict on both
@@ -182,7 +182,8 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
             if "ended" in row:
                 ended = row["ended"]
                 continue
-            row["total_s"] = row["edit_s"] + row["solve_s"] + row["shim_s"]
+            row["lp_s"] = row["edit_s"] + row["solve_s"]
+            row["total_s"] = row["lp_s"] + row["shim_s"]
             if row["start"] == "cold":
                 cold.append(row)
             if row["round"] >= asked.first:
@@ -232,7 +233,8 @@ class Compared:
     ----------
     rounds : int
     total, median : float
-        The solver's sum, and its median, over copter's; NaN without such rounds.
+        The solver's sum, and its median, over copter's; NaN without such rounds. They are of edits and linear
+        programs: copter's shim, which makes a plan of the answer, is apart, because the other solvers have none.
     copters_s, own_s : float
         Both medians.
     """
@@ -255,9 +257,9 @@ class Compared:
 
 def compared(run: Run, copters: Run) -> Compared:
     """Compare a solver with copter on the counted rounds that both proved."""
-    ours_of = {row["round"]: row["total_s"] for row in copters.counted if row["verified"]}
+    ours_of = {row["round"]: row["lp_s"] for row in copters.counted if row["verified"]}
     both = [row for row in run.counted if row["verified"] and row["round"] in ours_of]
-    theirs, ours = [row["total_s"] for row in both], [ours_of[row["round"]] for row in both]
+    theirs, ours = [row["lp_s"] for row in both], [ours_of[row["round"]] for row in both]
     if not both:
         return Compared(0, math.nan, math.nan, math.nan, math.nan)
     own_s, copters_s = quantile(theirs, 0.5), quantile(ours, 0.5)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from copter_frontends.replay.runs import Run
 
-STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("in all", "total_s"))
+STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("edit and solve", "lp_s"), ("shim", "shim_s"))
 
 
 def print_rounds(run: Run, console: Console) -> None:

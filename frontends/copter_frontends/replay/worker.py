@@ -45,8 +45,9 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             solution, plan, shim_s = solved(played, asked["deadline_s"])
             processor_s = time.process_time() - started
             solve_s = solution.solve_time_s
-            if PROCESSOR:  # of the shim too, which wall time tells apart
-                solve_s, shim_s = processor_s, 0.0
+            if PROCESSOR:  # solve and shim share it as they share the wall time
+                told_s = max(solve_s + shim_s, 1e-12)
+                solve_s, shim_s = processor_s * solve_s / told_s, processor_s * shim_s / told_s
             if writer is not None:
                 writer.drain()  # its thread would take time from the next round
             told, objective = played.mark["answer"], solution.objective

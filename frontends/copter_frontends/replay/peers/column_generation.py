@@ -28,9 +28,6 @@ class Master(Protocol):
     def solve(self, limit_s: float, edit_s: float) -> Answer:
         """Solve from the last basis."""
 
-    def after_columns(self, only: bool) -> None:
-        """Say whether only columns were added since the last solve, so that its point is still feasible."""
-
 
 class ColumnPeer:
     """A master with the columns that earned something so far; the others are priced until none earns more.
@@ -82,16 +79,17 @@ class ColumnPeer:
         fresh = layout.best(layout.gains(program.c, y), -np.inf)
         edit_s = clock() - started
         inside[fresh[~layout.served(inside)[layout.request_of[fresh]]]] = True
-        solve_s, iterations, only_columns, limit_s = 0.0, 0, False, limits.solve_s
+        solve_s, iterations, limit_s, entering = 0.0, 0, limits.solve_s, fresh[:0]
         while True:
             edit_s += self.master.update(self.restricted(program, inside))
-            self.master.after_columns(only_columns)
             found = self.master.solve(max(limit_s - solve_s, 1e-3), 0.0)
             solve_s += found.solve_s
             iterations += found.iterations
             if not found.optimal or found.x is None or found.y is None:
                 break
             y = found.y[: program.shape[0]]
+            if len(entering) and not found.iterations:  # the solver's own tolerance is above what the best ones gain
+                break
             started = clock()
             gains = layout.gains(program.c, y)
             gains[inside] = -np.inf
@@ -99,7 +97,7 @@ class ColumnPeer:
             solve_s += clock() - started
             if not len(entering) or solve_s >= limit_s:
                 break
-            inside[entering], only_columns = True, True
+            inside[entering] = True
         self.y, self.row_key = y, program.row_key
         return [self.answer(program, inside, found, edit_s, solve_s, iterations)]
 

@@ -46,9 +46,6 @@ class GlopPeer:
         """Apply the round's edits and solve from the last basis."""
         return [self.solve(limits.solve_s, self.update(program))]
 
-    def after_columns(self, only: bool) -> None:
-        """Do nothing: GLOP chooses its method."""
-
     def solve(self, limit_s: float, edit_s: float) -> Answer:
         """Solve within a time limit, from the last basis."""
         self.solver.SetTimeLimit(max(int(1e3 * limit_s), 1))

@@ -240,12 +240,6 @@ class Mirror:
         x, y = self.values()
         return replace(found, x=x, y=y)
 
-    def after_columns(self, only: bool) -> None:
-        """Take the primal simplex method if only columns were added, as the last point is still feasible, or the dual
-        one.
-        """
-        self.highs.setOptionValue("simplex_strategy", 4 if only else 1)
-
     def values(self) -> tuple[Floats, Floats]:
         """Return x and y in the family's order."""
         found = self.highs.getSolution()
