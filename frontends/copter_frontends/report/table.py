@@ -107,6 +107,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("GPU hours per job", number(summary["gpu_hours_per_job"], "{:.2f}")),
         ("hours in the queue per job", number(summary["queue_h_per_job"], "{:.3f}")),
         ("jobs at a time, mean / max", _contention(summary)),
+        ("jobs without GPUs, p50 / max", _waiting(summary)),
         ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
         ("variables, p50 / max", _variables(variables)),
         (
@@ -141,6 +142,12 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
 def _contention(summary: Mapping[str, Any]) -> str:
     """Return the mean and largest number of jobs in the cluster, over rounds with jobs."""
     return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
+
+
+def _waiting(summary: Mapping[str, Any]) -> str:
+    """Return the numbers of jobs without GPUs in the counted rounds."""
+    waiting = summary.get("waiting") or {"p50": None, "max": None}
+    return " / ".join(number(waiting[which], "{:,.0f}") for which in ("p50", "max"))
 
 
 def _load(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -114,9 +114,7 @@ class ColumnPeer:
         x = np.zeros(program.shape[1])
         x[columns] = found.x[: len(columns)]
         used = (x[columns] > 0.0).tolist()
-        self.seen = {
-            key: self.at if now else before.get(key, self.at) for key, now in zip(last, used, strict=True)
-        }
+        self.seen = {key: self.at if now else before.get(key, self.at) for key, now in zip(last, used, strict=True)}
         return replace(
             found, way=self.way, edit_s=edit_s, solve_s=solve_s, iterations=iterations,
             x=x, y=found.y[: program.shape[0]], objective=float(program.c @ x + program.offset),
