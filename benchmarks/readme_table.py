@@ -71,7 +71,8 @@ def inserted(readme: str, page: str) -> str:
             "",
             f"Edits and linear program of a round at load 1.6, jobs waiting ({date.group(1) if date else 'undated'}). "
             "Every solver begins with nothing; first solves do not count. The ratio is of medians in the rounds that "
-            "both proved: above 1 copter is faster. Warm: the rival keeps its last basis or point. No commercial solver "
+            "both proved: above 1 copter is faster. Warm: the rival keeps its last basis or point. No commercial "
+            "solver "
             f"was run. [All rows, losses included]({PAGE}), [what the sizes mean](docs/results/sizes.md).",
         ]
     )

@@ -327,7 +327,8 @@ GLANCE = (
     "",
     "## At a glance",
     "",
-    f"Every solver begins with nothing. Its first solve is cold and counts nowhere here: p50, p99 and ratios are of the "
+    f"Every solver begins with nothing. Its first solve is cold and counts nowhere here: p50, p99 and ratios are of "
+    f"the "
     f"rounds after it, edits and linear program (copter's shim, which rounds the answer, stands in the sections). The "
     f"rival is the fastest other solver, by the sum over the rounds that both proved, of those that have at least "
     f"{runs.LEAST_ROUNDS} such rounds; `times` is its median over copter's in these rounds, `sum` the same for sums. "
@@ -337,7 +338,8 @@ GLANCE = (
     "",
     measured_picture.line(),
     "",
-    "| tape | columns | copter, p50 (ms) | rival | its p50 (ms) | times | sum | rounds of both | start | copter, p99 (ms) | "
+    "| tape | columns | copter, p50 (ms) | rival | its p50 (ms) | times | sum | rounds of both | start | copter, "
+    "p99 (ms) | "
     "counted |",
     "|---|---|---|---|---|---|---|---|---|---|---|",
 )
@@ -417,15 +419,20 @@ def header() -> list[str]:
     return [
         "# Measured",
         "",
-        "This page is generated. Every row is one solver on the rounds of one tape ([tape.md](reference/tape.md)), in a "
+        "This page is generated. Every row is one solver on the rounds of one tape ([tape.md](reference/tape.md)), "
+        "in a "
         "process of its own that begins with nothing: milliseconds of edits, by its own calls, and linear program. "
         "`cold` is the first solve, and stands in no other column; `counted` are the rounds after it. "
         "The solvers have the seconds a solve and a tape that each section's command says, and in any case "
-        f"{runs.LEAST_ROUNDS} counted rounds if these take under {runs.SHORT_S:g} s. `times` and `times, sum`: median and "
-        f"sum over copter's, on the rounds that both proved, if there are {runs.LEAST_ROUNDS}. A solver whose name ends "
-        "in `_warm` keeps its last basis or point; the others solve every round from scratch. `judged`: solves whose answer was accepted, for copter by `copter verify`, "
+        f"{runs.LEAST_ROUNDS} counted rounds if these take under {runs.SHORT_S:g} s. `times` and `times, sum`: "
+        f"median and "
+        f"sum over copter's, on the rounds that both proved, if there are {runs.LEAST_ROUNDS}. A solver whose name "
+        f"ends "
+        "in `_warm` keeps its last basis or point; the others solve every round from scratch. `judged`: solves "
+        "whose answer was accepted, for copter by `copter verify`, "
         "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. `ended`: why a "
-        "solver did not do all rounds (time: its seconds for the tape were over). Where a section's work beside it is above "
+        "solver did not do all rounds (time: its seconds for the tape were over). Where a section's work beside it "
+        "is above "
         "zero, other work shared the processors: times are long for all there, and times in processor time count.",
         "",
         "| | |",
@@ -452,7 +459,8 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
         f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}; its solves' processor time over "
         f"their time: {processors:.2f}; its shim, p50: {shim:.3g} ms.",
         "",
-        "| solver | cold | counted | p50 | p95 | p99 | sum | edits p50 | times | times, sum | of both | judged | gap, at "
+        "| solver | cold | counted | p50 | p95 | p99 | sum | edits p50 | times | times, sum | of both | judged | "
+        "gap, at "
         "most | objective apart | ended |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]

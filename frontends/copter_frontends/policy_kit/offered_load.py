@@ -91,7 +91,8 @@ def offered_load(
     ends_s = submit_s + np.where(runs, fastest_s, 0.0) * work
     inside_s = np.maximum(np.minimum(ends_s, end_s) - np.maximum(submit_s, begin_s), 0.0)
     units = np.bincount(rows, np.where(runs, inside_s / np.where(runs, fastest_s, 1.0), 0.0), len(per_unit))
-    return _spread(kinds, units, cost, np.array([capacity[kind] for kind in kinds]) * (end_s - begin_s), empty)
+    has = np.array([capacity[kind] * (end_s - begin_s) for kind in kinds], dtype=np.float64)
+    return _spread(kinds, units, cost, has, empty)
 
 
 def _spread(kinds: list[str], units: Floats, cost: Floats, has: Floats, empty: Load) -> Load:

@@ -74,7 +74,7 @@ def peer_for(way: str, threads: int | None = None) -> Peer:
 
         return GurobiPeer(way, threads=threads or 2)
     if way.startswith("cplex_"):
-        from copter_frontends.replay.peers.cplex_peer import CplexPeer
+        from copter_frontends.replay.peers.cplex import CplexPeer
 
         return CplexPeer(way, threads=threads or 2)
     if way.startswith("copt_"):
