@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from copter_frontends.baselines.deadline_jobs import DeadlineJobs
-from copter_frontends.baselines.priority import PriorityPolicy
+from copter_frontends.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.deadlines import Rewards
-from copter_frontends.policy_kit import CanRun
-from copter_frontends.vocabulary import Cluster
+from copter_frontends.policy_kit import Throughputs
+from copter_frontends.vocabulary import Cluster, Job
 
 
-class EdfPolicy(DeadlineJobs, PriorityPolicy):
+class EdfPolicy(DeadlineJobs, SpeedAwarePolicy):
     """SLO jobs by first deadline, then best-effort jobs by arrival; only best-effort jobs are preempted.
+
+    A job gets the fastest type with room, because deadlines are drawn for the fastest one. A running SLO job is not
+    moved.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
+    throughputs : Throughputs
     rewards : mapping of job id to StepReward, or callable (Job), optional
         Jobs without one are best effort.
     round_s : float
-    can_run : callable, optional
-        See :class:`.RoundPolicy`.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        rewards: Rewards | None = None,
-        round_s: float = 60.0,
-        can_run: CanRun | None = None,
+        self, cluster: Cluster, throughputs: Throughputs, rewards: Rewards | None = None, round_s: float = 60.0
     ) -> None:
-        super().__init__(cluster, round_s, can_run)
+        super().__init__(cluster, throughputs, round_s)
         self.take_rewards(rewards)
+
+    def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
+        """Return the current type of a running SLO job, which is not moved; otherwise the fastest types first."""
+        return self.kept_first(job, super().kinds(job, left))
 
     def ranking(self, now_s: float) -> list[str]:
         """Rank running SLO jobs, waiting SLO jobs by deadline, running best-effort jobs, then waiting ones."""

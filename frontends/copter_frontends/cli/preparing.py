@@ -42,7 +42,7 @@ from copter_frontends.what_if.run import change_run
 LOAD_SAMPLE = 20_000
 """Jobs of the first sample from which ``--load`` takes how many jobs are that load."""
 
-LOAD_SAMPLES = 6
+LOAD_SAMPLES = 16
 LOAD_TOLERANCE = 0.01
 """Samples that ``--load`` draws at most, and the relative distance at which it stops."""
 
@@ -102,24 +102,29 @@ def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simul
 def jobs_of_load(asked: SimulateOptions, wanted: float) -> int:
     """Return the number of generated jobs that offer this load in the rounds that are counted.
 
-    Load is nearly in proportion to the number of jobs, so each sample says how many to try next.
+    Load is nearly in proportion to the number of jobs, but each number draws other jobs, of whose few largest ones the
+    load of a small cluster is made: numbers near the right one are tried until a drawn load is near enough.
     """
-    cluster, jobs = cluster_of(asked), LOAD_SAMPLE
-    rates = TrainingThroughputs(cluster, goodput_model_of(asked, cluster))
+    simulation, workload = prepare(replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None))
+    cluster, model = cluster_of(asked), goodput_model_of(asked, cluster_of(asked))
+    rates = TrainingThroughputs(cluster, model)
     capacity = {kind: sum(node.gpus for node in cluster.nodes_of(kind)) for kind in cluster.types}
-    tried: dict[int, float] = {}
-    while len(tried) < LOAD_SAMPLES and jobs not in tried:
-        simulation, workload = prepare(replace(asked, load=None, jobs=jobs, save=None, out=None))
-        warmup = asked.warmup(simulation.round_s, workload.sampled)
-        total = asked.counted_rounds(simulation.round_s, warmup)
-        last_s = max(job.submit_s for job in workload.jobs) if total is None else total * simulation.round_s
-        found = offered_load(workload.jobs, rates, capacity, warmup * simulation.round_s, last_s).all
-        if not found > 0:
-            raise InputError("--load: the generated jobs ask for no GPU time in the counted rounds")
-        tried[jobs] = found
-        if abs(found - wanted) <= LOAD_TOLERANCE * wanted:
+    warmup = asked.warmup(simulation.round_s, workload.sampled)
+    total = asked.counted_rounds(simulation.round_s, warmup)
+    jobs, tried = LOAD_SAMPLE, dict[int, float]()
+    for sample in range(LOAD_SAMPLES):
+        if jobs in tried:
+            jobs += sample
+        given = replace(asked, load=None, jobs=jobs)
+        drawn = workload.jobs if sample == 0 else _workload(given, cluster, simulation.semantics, model).jobs
+        last_s = max(job.submit_s for job in drawn) if total is None else total * simulation.round_s
+        tried[jobs] = offered_load(drawn, rates, capacity, warmup * simulation.round_s, last_s).all
+        if abs(tried[jobs] - wanted) <= LOAD_TOLERANCE * wanted:
             break
-        jobs = max(1, round(jobs * wanted / found))
+        per_job = sorted(load / count for count, load in tried.items())[len(tried) // 2]
+        if not per_job > 0:
+            raise InputError("--load: the generated jobs ask for no GPU time in the counted rounds")
+        jobs = max(1, round(wanted / per_job * (1.0 + 0.01 * (sample // 2) * (-1) ** sample)))
     return min(tried, key=lambda each: abs(tried[each] - wanted))
 
 

@@ -76,7 +76,7 @@ def _edf(
     cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, model)
-    return EdfPolicy(cluster, _given_or_drawn(rewards, cluster, rates), can_run=RunsWith(rates))
+    return EdfPolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
 
 
 def _three_sigma(
