@@ -170,7 +170,7 @@ def summary_of(
         "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
         "jobs_arrived": _arrived(result, workload),
-        "load": _load(asked, result, workload),
+        "load": load_of(asked, result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
@@ -182,7 +182,7 @@ def _arrived(result: SimulationResult, workload: Workload) -> int:
     return sum(job.submit_s <= last_s for job in workload.jobs)
 
 
-def _load(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any] | None:
+def load_of(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any] | None:
     """Return the load that the jobs offered in the counted rounds; None without such a round."""
     counted = [record for record in result.rounds if not record.warmup]
     if not counted:
