@@ -112,17 +112,17 @@ def test_readme_has_a_ratio_only_of_enough_rounds() -> None:
     few = few.replace("| highs_columns_warm | 8 | 4 | 5 | 23 | warm |", "| pdlp_warm: 1 of 23 rounds | | | | 1 | |")
     readme = f"{readme_table.BEGIN}\n{readme_table.END}"
     (row,) = [line for line in readme_table.inserted(readme, few).splitlines() if line.startswith("| Sia")]
-    assert row == "| Sia, 10,000 GPUs | 2 ms | 3 ms | 23 | pdlp_warm: 1 of 23 rounds | none |"
+    assert row == "| Sia, 10,000 GPUs, load 1.6 | 2 ms | 3 ms | 23 | pdlp_warm: 1 of 23 rounds | none |"
     (row,) = [
         line
         for line in readme_table.inserted(readme, GOOD.replace("sia-10-", "sia-10000-")).splitlines()
         if line.startswith("| Sia")
     ]
-    assert row == "| Sia, 10,000 GPUs | 2 ms | 3 ms | 23 | 8 ms, HiGHS column generation | 4 (warm) |"
+    assert row == "| Sia, 10,000 GPUs, load 1.6 | 2 ms | 3 ms | 23 | 8 ms, HiGHS column generation | 4 (warm) |"
 
 
 def test_the_page_of_sizes_is_made_of_the_pages_that_measure() -> None:
-    engine = "| row | options | columns | round | processor | LP |\n| sia 10,000 GPUs | `x` | 9 | 1 / 2 | 1 / 2 | 0.8 |\n"
+    engine = "| row | options | columns | round | time | LP |\n| sia 10,000 GPUs | `x` | 9 | 1 / 2 | 1 / 2 | 0.8 |\n"
     tape = GOOD.replace("sia-10-", "sia-10000-")
     whole = (
         "| scheduler | GPUs | load |\n| sia | 10,000 | 1.59 | 30 | 9 | 100% | 9 | 20 / 35 | 15 / 30 |\n\n## Later\n\n"
