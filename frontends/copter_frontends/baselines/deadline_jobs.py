@@ -36,11 +36,6 @@ class DeadlineJobs(RoundPolicy):
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
 
-    def kept_first(self, job: Job, kinds: list[str]) -> list[str]:
-        """Return the types with the current one of a running SLO job first, as it is not moved."""
-        held = self.held.get(job.id) if job.id in self.rewards else None
-        return kinds if held is None else sorted(kinds, key=lambda kind: kind != held.gpu_type)
-
     def deadline_s(self, job_id: str) -> float:
         """Return a job's first deadline, in seconds from the start; infinite for best effort."""
         reward = self.rewards.get(job_id)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from copter_frontends.baselines.deadline_jobs import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.deadlines import Rewards
 from copter_frontends.policy_kit import Throughputs
-from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary import Cluster
 
 
 class EdfPolicy(DeadlineJobs, SpeedAwarePolicy):
     """SLO jobs by first deadline, then best-effort jobs by arrival; only best-effort jobs are preempted.
 
-    A job gets the fastest type with room, because deadlines are drawn for the fastest one. A running SLO job is not
-    moved.
+    A job gets the fastest type with room, because deadlines are drawn for the fastest one. A running SLO job keeps its
+    GPUs, or moves to faster ones that are free.
 
     Parameters
     ----------
@@ -32,10 +30,6 @@ class EdfPolicy(DeadlineJobs, SpeedAwarePolicy):
     ) -> None:
         super().__init__(cluster, throughputs, round_s)
         self.take_rewards(rewards)
-
-    def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
-        """Return the current type of a running SLO job, which is not moved; otherwise the fastest types first."""
-        return self.kept_first(job, super().kinds(job, left))
 
     def ranking(self, now_s: float) -> list[str]:
         """Rank running SLO jobs, waiting SLO jobs by deadline, running best-effort jobs, then waiting ones."""

@@ -82,7 +82,8 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
         """Return the current type of a running SLO job, which is not moved; otherwise the fastest types first."""
-        return self.kept_first(job, super().kinds(job, left))
+        held = self.held.get(job.id) if job.id in self.rewards else None
+        return sorted(super().kinds(job, left), key=lambda kind: held is not None and kind != held.gpu_type)
 
     def _starts(
         self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float

@@ -87,7 +87,9 @@ def test_a_policy_with_deadlines_puts_a_job_on_the_fastest_type_with_room() -> N
     assert policy.plan(0.0).allocations["two"].gpu_type == "a100"
     policy.add_job(Job("one", "bert", 0.0, requested_gpus=8, work_samples=3600.0))
     held = {job: each.gpu_type for job, each in policy.plan(60.0).allocations.items()}
-    assert held == {"one": "k80", "two": "a100"}  # a running job with a deadline is not moved
+    assert held == {"one": "k80", "two": "a100"}  # a running job with a deadline is not stopped for another
+    policy.remove_job("two")
+    assert policy.plan(120.0).allocations["one"].gpu_type == "a100"
 
 
 def test_genie_gives_as_few_gpus_as_meet_the_deadline() -> None:
