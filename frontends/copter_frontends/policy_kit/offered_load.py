@@ -92,7 +92,7 @@ def offered_load(
     inside_s = np.maximum(np.minimum(ends_s, end_s) - np.maximum(submit_s, begin_s), 0.0)
     units = np.bincount(rows, np.where(runs, inside_s / np.where(runs, fastest_s, 1.0), 0.0), len(per_unit))
     has = np.array([capacity[kind] * (end_s - begin_s) for kind in kinds], dtype=np.float64)
-    return _spread(kinds, units, cost, has, empty)
+    return _spread(kinds, units.astype(np.float64), cost, has, empty)
 
 
 def _spread(kinds: list[str], units: Floats, cost: Floats, has: Floats, empty: Load) -> Load:
