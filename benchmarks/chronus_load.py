@@ -24,6 +24,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.running import load_of
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policies.chronus import ChronusPolicy, selector
 from copter_frontends.policies.chronus.compact import compact_form
@@ -31,22 +32,22 @@ from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.exact_plan import FAR
 from copter_frontends.policies.chronus.free_tail import FreeTail
 from copter_frontends.policies.chronus.options import Ints, Options
-from copter_frontends.policy_kit import requested_gpus
-from copter_frontends.policy_kit.deadlines import deadline_summary, reward_for
+from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "chronus_load.md"
-SAMPLE = 4000  # jobs from which the work of a mean job with a deadline is taken
 HEAD = """# Chronus under load
 
 Made by `python benchmarks/chronus_load.py`, row by row; the last column is the commit, the date, and the load of the
 machine before the row. A row is `copter simulate chronus` on GPUs of seven types (960: the paper's cluster of one type)
 for some hours of a sampled day (seed 0).
 
-- **Load**: work of the jobs with deadlines over the day, as a share of what all GPUs do if each job uses every type
-  alike. *Jobs* are all jobs, per GPU and day. 48 is the load of the tape.
+- **Load**: what the jobs ask for in these hours, as a share of what the GPUs do in them
+  ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
+  GPU and day.
+- **As drawn**: the load of the jobs that the seed gave. **Waiting**: jobs without GPUs, in the median round.
 - **C6**: whether promises are selective (the command line's default) or given to every job that fits, as in the paper.
 - **Gap**: how far plans of a lease are below the certified bound, median and largest, over the *plans* in which a job
   waits for a promise or a lease; *programs* of them solved a linear program.
@@ -55,8 +56,9 @@ for some hours of a sampled day (seed 0).
   of a lease, median and largest: the paper's figure 7(d), whose largest is below 10,000. **Admission**: of one job that
   arrives within a lease, p50 and p99. **Round**: of whole rounds, p50 and p99. All in processor time.
 
-| GPUs | hours | load | jobs | C6 | plans | programs | gap, % | promises | cycle | admission | round | measured |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+| GPUs | hours | load | as drawn | jobs | waiting | C6 | plans | programs | gap, % | promises | cycle | admission | \
+round | measured |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 WHOLE = """
 ## How good whole plans are without C6
 
@@ -69,37 +71,33 @@ given to HiGHS as integer programs (C8 without the late leases of C15), a minute
 
 | GPUs | hours | load | jobs | plan at | jobs in it | LP, % | exact, % | better, % |
 |---|---|---|---|---|---|---|---|---|"""
-WHOLE_CASES = ("112 80%", "112 48 jobs", "112 80 jobs", "2500 48 jobs")
+WHOLE_CASES = ("112 0.8", "112 1.2", "112 1.6", "2500 1.6")
 HIGHS_S = 60.0  # time limit of HiGHS on a plan
 Key = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: GPUs, hours, load of jobs with deadlines or jobs per GPU and day, and whether promises are selective."""
+    """A row: GPUs, hours, load, and whether promises are selective."""
 
     gpus: int
     hours: float
-    load: float = 0.0
-    jobs: float = 0.0
+    load: float
     selective: bool = True
 
     @property
     def key(self) -> Key:
         """What tells the row from others."""
-        return self.gpus, f"{100 * self.load:.0f}%" if self.load else f"{self.jobs:g} jobs", self.selective
+        return self.gpus, f"{self.load:.1f}", self.selective
 
 
+LOADS = (0.8, 1.0, 1.2, 1.6)
 CASES = [
-    *(Case(112, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
-    *(Case(112, 5, jobs=jobs, selective=each) for jobs in (27, 48, 80) for each in (True, False)),
-    *(Case(960, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
-    *(Case(960, 5, jobs=48, selective=each) for each in (True, False)),
-    *(Case(2_500, 12, load, selective=each) for load in (0.8, 1.6) for each in (True, False)),
-    *(Case(2_500, 4, jobs=48, selective=each) for each in (True, False)),
-    *(Case(10_000, 10, load) for load in (0.8, 1.2, 1.6)),
-    Case(10_000, 4, jobs=48),
-    *(Case(25_000, 6, load) for load in (0.8, 1.0, 1.2, 1.6)),
+    *(Case(112, 24, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(960, 24, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(2_500, 12, load, selective=each) for load in (1.0, 1.6) for each in (True, False)),
+    *(Case(10_000, 10, load) for load in LOADS),
+    *(Case(25_000, 6, load) for load in LOADS),
 ]
 
 
@@ -114,28 +112,12 @@ class Seen:
     round_ms: list[float] = field(default_factory=list)
 
 
-def prepared(case: Case, jobs: int) -> tuple[Simulation, Workload, SimulateOptions]:
+def prepared(case: Case) -> tuple[Simulation, Workload, SimulateOptions]:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
-    arguments = ["chronus", *where, "--hours", str(case.hours), "--jobs", str(jobs), "--seed", "0", "--threads", "1"]
-    asked = SimulateOptions.of(**simulate.make_context("simulate", arguments).params)
+    options = ["--hours", str(case.hours), "--load", str(case.load), "--seed", "0", "--threads", "1"]
+    asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
     return *prepare(asked), asked
-
-
-def jobs_of(case: Case) -> int:
-    """Jobs of a day that are this load."""
-    if case.jobs:
-        return round(case.jobs * case.gpus)
-    simulation, workload, _ = prepared(case, SAMPLE)
-    policy = cast("ChronusPolicy", simulation.policy)
-    rates, size = policy.throughputs, {kind: policy.nodes.capacity(kind) for kind in policy.nodes.types}
-    gpu_s = 0.0
-    for job in workload.jobs:
-        if reward_for(policy._source, job) is not None:
-            gpus = requested_gpus(job)
-            speed = sum(count * rates.rate(job, kind, gpus) for kind, count in size.items())
-            gpu_s += gpus * rates.work(job) * sum(size.values()) / speed
-    return round(case.load * 86400.0 * case.gpus / (gpu_s / len(workload.jobs)))
 
 
 def watched(policy: ChronusPolicy, seen: Seen) -> None:
@@ -165,8 +147,8 @@ def watched(policy: ChronusPolicy, seen: Seen) -> None:
 def cells(case: Case) -> Iterator[str]:
     """Run a case, and yield the cells of its row."""
     load = os.getloadavg()[0]
-    jobs, seen = jobs_of(case), Seen()
-    simulation, workload, _ = prepared(case, jobs)
+    seen = Seen()
+    simulation, workload, asked = prepared(case)
     policy = cast("ChronusPolicy", simulation.policy)
     if not case.selective:
         policy.selector.demand = None
@@ -176,10 +158,13 @@ def cells(case: Case) -> Iterator[str]:
         begun = time.process_time()
         simulation.step()
         seen.round_ms.append(1e3 * (time.process_time() - begun))
-    found = deadline_summary(simulation.result(), workload.jobs, policy._source, policy)["deadlines"]
+    result = simulation.result()
+    found = deadline_summary(result, workload.jobs, policy._source, policy)["deadlines"]
+    offered, waiting = load_of(asked, result, workload), result.summary()["waiting"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
-    yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1] if case.load else "-", f"{jobs / case.gpus:.3g}")
+    yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
+    yield from (f"{len(workload.jobs) / case.gpus:.3g}", f"{waiting['p50']:,.0f}")
     yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
     yield f"{100 * np.median(seen.gaps):.2f}, {100 * max(seen.gaps):.2f}" if seen.gaps else "-"
     yield f"{found['promised']:,}, {found['late']}, {found['demoted']}"
@@ -192,8 +177,8 @@ def cells(case: Case) -> Iterator[str]:
 def whole_rows(case: Case, most: int) -> Iterator[str]:
     """Run a case without C6 and without exact programs, and yield a row for each of the plans furthest below the LP."""
     plans: list[tuple[float, float, Options, Ints, float, float]] = []
-    jobs = jobs_of(case)
-    simulation, _, _ = prepared(case, jobs)
+    simulation, workload, _ = prepared(case)
+    jobs = len(workload.jobs)
     policy = cast("ChronusPolicy", simulation.policy)
     policy.selector.demand = None
 
@@ -222,7 +207,7 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
         )
         exact = bound if found.mip_dual_bound is None else min(bound, -found.mip_dual_bound)
         best = reward if found.x is None else max(reward, -found.fun)
-        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1] if case.load else "-", f"{jobs / case.gpus:.3g}")
+        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{jobs / case.gpus:.3g}")
         figures = (f"{100 * each:.2f}" for each in (gap, (exact - reward) / exact, (best - reward) / best))
         yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
 
@@ -242,8 +227,7 @@ def write_whole(page: Path, most: int) -> None:
 def key_of(row: str) -> Key:
     """Return what tells a row of the page from others."""
     each = [cell.strip() for cell in row.strip("|").split("|")]
-    load = each[2] if each[2] != "-" else f"{float(each[3]):g} jobs"
-    return int(each[0].replace(",", "")), load, each[4] == "yes"
+    return int(each[0].replace(",", "")), each[2], each[6] == "yes"
 
 
 def main() -> None:

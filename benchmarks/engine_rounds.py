@@ -3,8 +3,8 @@
     python benchmarks/engine_rounds.py               # every row
     python benchmarks/engine_rounds.py --only sia    # rows whose name begins so; the page keeps the others
 
-A row is `python benchmarks/rounds.py` with the options that it names, in a process of its own. Rows of a scheduler's
-own rounds replay the tape that its `copter simulate` writes; COPTER_TAPES is a folder in which it may be already.
+A row is `python benchmarks/rounds.py` with the options that it names, in a process of its own. What the schedulers'
+own rounds take is measured on tapes (benchmarks/tapes.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tapes
 from whole_rounds import described
 
 ROOT = Path(__file__).parents[1]
@@ -29,18 +27,16 @@ PEERS = "highs,glop,soplex"
 PEER_LIMIT_S = 10
 LONG_LIMIT_S = 30  # of peers on the largest programs
 FIGURES = ("p50_s", "p99_s", "processor_p50_s", "processor_p99_s", "lp_p50_s")
-HEAD = f"""# Rounds of the engine
+HEAD = f"""# A study of the engine
 
-Made by `python benchmarks/engine_rounds.py`, row by row; the last column is the commit, the date, and the load of the
-machine before the row. Each row is `python benchmarks/rounds.py OPTIONS`: milliseconds of a round, p50 / p99, by the
-clock and in processor time, and of its edits and LP alone, p50. **Goal**: what the project aims at, in milliseconds, or
-as times over the fastest of HiGHS, GLOP and SoPlex on edits and LP (**times**), of p50s; above a number where none of
-them ended a round within {PEER_LIMIT_S} s ({LONG_LIMIT_S} s with 100,000 commodities). With 1,400 jobs one early round
+Programs that are made for it, on which the engine works alone: [sizes.md](sizes.md) says how they differ from tapes
+and from whole rounds of a scheduler, and [measured.md](../measured.md) has the tapes. Made by `python
+benchmarks/engine_rounds.py`, row by row; the last column is the commit, the date, and the load of the machine before
+the row. Each row is `python benchmarks/rounds.py OPTIONS`: milliseconds of a round, p50 / p99, by the clock and in
+processor time, and of its edits and LP alone, p50. **Goal**: what the project aims at, in milliseconds, or as times
+over the fastest of HiGHS, GLOP and SoPlex on edits and LP (**times**), of p50s; above a number where none of them
+ended a round within {PEER_LIMIT_S} s ({LONG_LIMIT_S} s with 100,000 commodities). With 1,400 jobs one early round
 decides how many columns later ones carry, so rows of 10,000 GPUs are the means of five seeds.
-
-Hadar and Hops write one column for each GPU type, and for each group of servers and size: the compact forms are what
-the product solves, so their rows are its own rounds, and so are those of the shards. Rounds with few changes and
-rounds with many take turns there, so **times** are of the sums over all rounds that both solved.
 
 | row | options | columns | round | processor | edits and LP | goal | best peer | times | measured |
 |---|---|---|---|---|---|---|---|---|---|"""
@@ -48,26 +44,19 @@ rounds with many take turns there, so **times** are of the sums over all rounds 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the page: its options of rounds.py, or the tape that it replays, and its goal in words."""
+    """A row of the page: its options of rounds.py, and its goal in words."""
 
     name: str
     options: str
     goal: str
     peers: bool = False
-    tape: tapes.Tape | None = None
     limit_s: int = PEER_LIMIT_S
     seeds: int = 1  # 0 and following ones, whose figures are averaged
 
     @property
     def shown(self) -> str:
         """What is run."""
-        own = self.options if self.tape is None else self.tape.shown
-        return own if self.seeds == 1 else f"{own} --seed 0` to `{self.seeds - 1}"
-
-
-def product(name: str, tape: tapes.Tape, goal: str) -> Row:
-    """A row of a scheduler's own rounds."""
-    return Row(name, f"--rounds {tapes.ROUNDS}", goal, True, tape)
+        return self.options if self.seeds == 1 else f"{self.options} --seed 0` to `{self.seeds - 1}"
 
 
 SIA, SEEDS = "--family sia --scale", 5
@@ -84,13 +73,6 @@ ROWS = (
     Row("sia 1,000,000 GPUs, capped", f"{SIA} 1000000 --mode capped --rounds 12 --judge 1", "60 / 100"),
     Row("sia 1,000,000 GPUs, capped, 0.1%", f"{SIA} 1000000 --mode capped --churn 0.001 --rounds 12 --judge 1", "30"),
     Row("transport", "--family transport --scale 5000 --churn 0.01 --rounds 20", "10 times", peers=True),
-    product("hadar, compact, 1,000 GPUs", tapes.simulated("hadar", 1_000), "3 times"),
-    product("hadar, compact, 10,000 GPUs", tapes.simulated("hadar", 10_000), "3 times"),
-    product("hops, compact, 1,000 GPUs", tapes.simulated("hops", 1_000), "3 times"),
-    product("hops, compact, 10,000 GPUs", tapes.simulated("hops", 10_000), "3 times"),
-    product("shards 256 x 64", tapes.shards(256, 64), "1 time"),
-    product("shards 1,024 x 128", tapes.shards(1_024), "1 time"),
-    product("shards 2,048 x 256", tapes.shards(2_048), "1 time"),
     Row("commodities, 20,000", "--family multicommodity --scale 20000 --rounds 12", "10 times", peers=True),
     Row(
         "commodities, 100,000, a link",
@@ -108,26 +90,13 @@ def measured(row: Row) -> dict[str, Any]:
         each = [replayed(row, ["--seed", str(seed)]) for seed in range(row.seeds)]
         means = {name: sum(one["copter"][name] for one in each) / row.seeds for name in FIGURES}
         return each[0] | {"copter": each[0]["copter"] | means}
-    with tempfile.TemporaryDirectory() as folder:
-        tape = [] if row.tape is None else ["--tape", str(recorded(row.tape, Path(folder)))]
-        return replayed(row, tape)
+    return replayed(row, [])
 
 
-def recorded(tape: tapes.Tape, folder: Path) -> Path:
-    """Return the file of a tape, made now unless COPTER_TAPES has it."""
-    kept = Path(os.environ.get("COPTER_TAPES", folder)) / f"{tape.name}.tape"
-    if not kept.exists():
-        kept = folder / kept.name
-        done = tape.run(kept)
-        if done.returncode:
-            raise SystemExit(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
-    return kept
-
-
-def replayed(row: Row, tape: list[str]) -> dict[str, Any]:
-    """Return what rounds.py measured of a family, or of a tape."""
+def replayed(row: Row, seed: list[str]) -> dict[str, Any]:
+    """Return what rounds.py measured of a family."""
     peers = ["--peers", PEERS, "--peer-time-limit", str(row.limit_s)] if row.peers else []
-    command = [sys.executable, str(ROOT / "benchmarks" / "rounds.py"), *row.options.split(), *tape, *peers, "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "rounds.py"), *row.options.split(), *seed, *peers, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{row.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
@@ -139,8 +108,7 @@ def line(row: Row) -> str:
     """Measure a row and return its line of the page."""
     load = os.getloadavg()[0]
     found = measured(row)
-    own, by = found["copter"], ("sum_ratio_to_best_peer", "best_peer_by_sum")
-    times, best = (found[each] for each in (by if row.tape else ("lp_ratio_to_best_peer", "best_peer")))
+    own, times, best = found["copter"], found["lp_ratio_to_best_peer"], found["best_peer"]
     told = "" if times is None else f"{times:.3g}"
     if row.peers and times is None:
         told, best = f"> {row.limit_s / own['lp_p50_s']:.3g}", "none"

@@ -13,22 +13,14 @@ ROOT = Path(__file__).parents[1]
 PAGE = "docs/measured.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 ROWS = {
-    "sia-1000": "Sia, 1,000 GPUs",
-    "hadar-1000": "Hadar, 1,000 GPUs",
-    "hops-1000": "Hops, 1,000 GPUs",
-    "chronus-1000": "Chronus, 1,000 GPUs",
-    "hare-1000": "Hare, 1,000 GPUs",
-    "sia-10000": "Sia, 10,000 GPUs",
-    "hadar-10000": "Hadar, 10,000 GPUs",
-    "hops-10000": "Hops, 10,000 GPUs",
-    "chronus-10000": "Chronus, 10,000 GPUs",
-    "hare-10000": "Hare, 10,000 GPUs",
-    "traffic-gtsce-perturbed": "traffic on GtsCe, all demands moved",
+    **{
+        f"{name.lower()}-10000-{load}": f"{name}, 10,000 GPUs, load {load}"
+        for name in ("Sia", "Hadar", "Hops", "Chronus", "Hare")
+        for load in ("1.0", "1.6")
+    },
+    "traffic-gtsce-perturbed": "traffic on GtsCe",
 }
-"""Tapes that README may show, with their names there; of a scheduler the largest one that the page has."""
-
-MOST = 5
-"""Rows of README's table."""
+"""Tapes that README shows, with their names there; of two loads the higher one that the page has."""
 
 
 def rows_of(page: str) -> dict[str, list[str]]:
@@ -46,7 +38,9 @@ def number(text: str) -> str:
 
 def named(way: str) -> str:
     """A way of a solver in words."""
-    return way.replace("_", " ").replace("highs", "HiGHS").replace(" ipm", " interior point")
+    words = {"highs": "HiGHS", "glop": "GLOP", "pdlp": "PDLP", "soplex": "SoPlex", "ipm": "interior point"}
+    words |= {"columns": "column generation", "warm": "", "cold": ""}
+    return " ".join(told for word in way.split("_") if (told := words.get(word, word)))
 
 
 def inserted(readme: str, page: str) -> str:
@@ -61,23 +55,27 @@ def inserted(readme: str, page: str) -> str:
         raise ValueError(f"README.md needs one {BEGIN!r} and one {END!r}")
     date = re.search(r"^\| date \| (\S+) \|", page, flags=re.MULTILINE)
     lines = [
-        "| recorded rounds of | copter, median | fastest other, median | other's total / copter's |",
-        "|---|---|---|---|",
+        "| recorded rounds of | copter, median | p99 | counted | best rival, median | ratio |",
+        "|---|---|---|---|---|---|",
     ]
-    found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare
-    largest = [name for name in ROWS if name in found and f"{name}0" not in found]
-    for name, says in ROWS.items():
-        if name in largest[:MOST]:
-            _, _, own, other, theirs, times, _ = found[name]
-            rival = f"{number(theirs)} ms, {named(other)}" if theirs else other
-            lines.append(f"| {says} | {own} ms | {rival} | {times} |")
+    found = rows_of(page)
+    clock = ", in processor time on one thread," if "processor time on one thread, commit" in page else ""
+    for name, cells in found.items():
+        if name in ROWS and not (name.endswith("-1.0") and f"{name[:-4]}-1.6" in found):
+            _, _, own, rival, theirs, times, _, both, start, most, counted = cells
+            rounds = counted if both == counted or not times else f"{both} of {counted}"
+            other = f"{number(theirs)} ms, {named(rival)}" if theirs else rival
+            told = f"{times} ({start})" if times else "none"
+            lines.append(f"| {ROWS[name]} | {own} ms | {most} ms | {rounds} | {other} | {told} |")
     text = "\n".join(
         [
             *lines,
             "",
-            f"Time to edit the program and solve its LP, on 2 busy cores ({date.group(1) if date else 'undated'}). "
-            "Cold: from scratch; warm: from the last solution. The last column compares sums over the rounds that both "
-            f"proved: copter is faster where it exceeds 1. [All rows, losses included]({PAGE}).",
+            f"Edits and linear program of a round{clock} ({date.group(1) if date else 'undated'}). "
+            "Every solver begins with nothing; first solves do not count. The ratio is of medians in the rounds that "
+            "both proved: above 1 copter is faster. Warm: the rival keeps its last basis or point. No commercial "
+            "solver "
+            f"was run. [All rows, losses included]({PAGE}), [what the sizes mean](docs/results/sizes.md).",
         ]
     )
     begin, rest = readme.split(BEGIN)

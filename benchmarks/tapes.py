@@ -37,19 +37,20 @@ from copter.session.tape_tools import described
 from copter.tape import TapeReader
 from copter.tape.layout import ROUND
 from copter_frontends.replay import runs, tables
-from copter_frontends.replay.peers import PEERS, installed
+from copter_frontends.replay.peers import LICENSED, PEERS, installed, keeps_state
 
 ROOT = Path(__file__).parents[1]
 HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
-JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
-MORE_JOBS_A_GPU = {"chronus": 48, "hare": 8}  # with 6 their plans by hand reach the bound
-FEWER_ROUNDS = {  # a round of theirs takes seconds, in copter or in whoever makes the tape
-    ("chronus", 10_000): 20,
-    ("chronus", 25_000): 6,
+LOADS = {  # of each size, by scheduler: what can run in the counted rounds over what the GPUs do in them
+    1_000: (1.6,),
+    10_000: (1.0, 1.6),
+    25_000: (1.6,),
 }
-FIRST_SOLVES = {"hare-10000": 10, "hare-25000": 4}  # that are kept: all others' would take an hour
+MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
+FEWER_ROUNDS = {("hare", 10_000): 24, ("hare", 25_000): 6, ("chronus", 25_000): 24}  # a round of theirs takes seconds
+FIRST_SOLVES = {"hare-25000-1.6": 4}  # that are kept: all others' would take an hour
 NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
@@ -106,12 +107,11 @@ class Tape:
         return shortened if shortened.returncode else done
 
 
-def simulated(policy: str, gpus: int) -> Tape:
+def simulated(policy: str, gpus: int, load: float) -> Tape:
     """A scheduler's tape, on its default kind of jobs."""
-    jobs = MORE_JOBS_A_GPU.get(policy, JOBS_A_GPU) * gpus
     rounds = FEWER_ROUNDS.get((policy, gpus), ROUNDS)
-    options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--jobs", str(jobs))
-    return Tape(f"{policy}-{gpus}", ("simulate", policy, *options, "--threads", "1"))
+    options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--load", str(load))
+    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1"))
 
 
 def at_once(gpus: int) -> Tape:
@@ -149,9 +149,10 @@ def outside(stream: str) -> Tape:
 
 TAPES = (
     *(
-        simulated(policy, gpus)
-        for gpus in (1_000, 10_000, 25_000)
+        simulated(policy, gpus, load)
+        for gpus, loads in LOADS.items()
         for policy in ("sia", "hadar", "hops", "chronus", "hare")
+        for load in MORE_LOADS.get((policy, gpus), loads)
     ),
     at_once(1_000_000),
     *(
@@ -203,7 +204,15 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
 
 
 def suite(
-    tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str, ways: bool = False
+    tapes: Sequence[Tape],
+    folder: Path,
+    rounds: int,
+    budget_s: float,
+    limit_s: float,
+    command: str,
+    ways: bool = False,
+    processor: bool = False,
+    peers: Sequence[str] = tuple(name for name in PEERS if name not in LICENSED),
 ) -> int:
     """Replay the tapes that are there through all installed solvers, or in all ways of copter; write the page.
 
@@ -216,10 +225,15 @@ def suite(
             print(f"{tape.name}: not there, make it first")
             continue
         load = os.getloadavg()[0]
-        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, peer_budget_s=budget_s)
-        section = ways_of_copter(asked) if ways else measured(tape, asked)
+        threads = 1 if processor else THREADS
+        asked = runs.Asked(
+            str(path), 0, rounds, {"threads": threads}, None, threads, limit_s, peer_budget_s=budget_s,
+            from_nothing=True, processor=processor,
+        )  # fmt: skip
+        section = ways_of_copter(asked) if ways else measured(tape, asked, peers)
         failed += section.pop("failed")
-        how = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
+        clock = "processor time on one thread" if processor else f"wall time on {THREADS} threads"
+        how = f"`{command}`, {clock}, commit {commit()}, work beside it {load:.1f}, {datetime.date.today().isoformat()}"
         (path.with_suffix(WAYS) if ways else kept(path)).write_text(json.dumps(section | {"how": how}))
         write_page(folder)
         print(f"{tape.name}: measured", flush=True)
@@ -260,7 +274,7 @@ def kept(path: Path) -> Path:
     return path.with_suffix(".measured.json")
 
 
-def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
+def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, Any]:
     """A tape's part of the page: its `lines`, its row `at_a_glance`, and whether an answer of copter's `failed`."""
     path = Path(asked.tape)
     found = described(path)
@@ -270,9 +284,9 @@ def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
         done = [runs.run_copter(asked)]
     except SnapshotError as error:
         return {"lines": [f"copter: {error}"], "failed": True}
-    ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
+    ways = [way for name in peers if installed(name) for way in PEERS[name][1]]
     done += [runs.run_peer(way, asked) for way in ways]
-    lines = table([runs.summary(run) for run in done], done, found)
+    lines = load_of(told(path)) + table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
 
@@ -313,33 +327,57 @@ GLANCE = (
     "",
     "## At a glance",
     "",
-    "The fastest other solver by the sum of its rounds; `times` is that sum over copter's, on the rounds that both "
-    "answered. Below 1 the other is faster.",
+    f"Every solver begins with nothing. Its first solve is cold and counts nowhere here: p50, p99 and ratios are of "
+    f"the "
+    f"rounds after it, edits and linear program (copter's shim, which rounds the answer, stands in the sections). The "
+    f"rival is the fastest other solver, by the sum over the rounds that both proved, of those that have at least "
+    f"{runs.LEAST_ROUNDS} such rounds; `times` is its median over copter's in these rounds, `sum` the same for sums. "
+    f"Below 1 the rival is faster. `start`: warm if the rival keeps a basis or a point as copter does, scratch if it "
+    f"solves every round anew and is faster than all that keep one. Without {runs.LEAST_ROUNDS} rounds there is no "
+    f"ratio, and the cell says how many there are. No commercial solver was run ([sizes](results/sizes.md)).",
     "",
     measured_picture.line(),
     "",
-    "| tape | columns | copter, p50 (ms) | fastest other | its p50 (ms) | times | rounds of both |",
-    "|---|---|---|---|---|---|---|",
+    "| tape | columns | copter, p50 (ms) | rival | its p50 (ms) | times | sum | rounds of both | start | copter, "
+    "p99 (ms) | "
+    "counted |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
 )
 
 
 def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
-    """One tape's row: copter beside the fastest solver that has an answer."""
+    """One tape's row: copter beside its fastest rival."""
     copters = done[0]
-    own = runs.quantile([row["total_s"] for row in copters.rows], 0.5)
+    mine = [row["lp_s"] for row in copters.counted]
     columns = max((row["columns"] for row in copters.rows), default=0)
-    slower = {run.solver: runs.times_slower(run, copters) for run in done[1:]}
-    known = [run for run in done[1:] if slower[run.solver] == slower[run.solver]]
-    if not known:
-        return f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | none has an answer | | | |"
-    best = min(known, key=lambda run: slower[run.solver])
-    theirs = runs.quantile([row["total_s"] for row in best.rows], 0.5)
-    proven = {row["round"] for row in copters.rows if row["verified"]}
-    both = sum(row["verified"] is True and row["round"] in proven for row in best.rows)
-    return (
-        f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | {best.solver} | {1e3 * theirs:.3g} | "
-        f"{slower[best.solver]:.3g} | {both} |"
-    )
+    own, own_most = (f"{1e3 * runs.quantile(mine, share):.3g}" for share in (0.5, 0.99))
+    beside = {run.solver: runs.compared(run, copters) for run in done[1:]}
+    enough = [way for way, each in beside.items() if each.enough]
+    if enough:
+        best = min(enough, key=lambda way: beside[way].total)
+        found = beside[best]
+        cells = [
+            best, f"{1e3 * found.own_s:.3g}", f"{found.median:.3g}", f"{found.total:.3g}", str(found.rounds),
+            "warm" if keeps_state(best) else "scratch",
+        ]  # fmt: skip
+    else:
+        best = max(beside, key=lambda way: beside[way].rounds, default="")
+        most = beside[best].rounds if best else 0
+        cells = [f"{best}: {most} of {len(mine)} rounds" if most else "none has an answer", "", "", "", str(most), ""]
+    return f"| {tape.name} | {columns:,} | {own} | {' | '.join(cells)} | {own_most} | {len(mine)} |"
+
+
+def load_of(figures: dict[str, Any]) -> list[str]:
+    """What the jobs ask for, and how many wait, on a tape of a scheduler's."""
+    load = figures.get("load")
+    if not load:
+        return []
+    waiting = figures.get("waiting") or {}
+    return [
+        f"Load {load['all']:.2f} from hour {load['begin_h']:.3g} to {load['end_h']:.3g}; jobs without GPUs: "
+        f"{waiting.get('p50', 0):,.0f} in the median round.",
+        "",
+    ]
 
 
 def whole_rounds(figures: dict[str, Any]) -> list[str]:
@@ -376,17 +414,26 @@ def commit() -> str:
 
 def header() -> list[str]:
     """Where the page comes from."""
-    missing = [f"{name} (needs {package})" for name, (package, _) in PEERS.items() if not installed(name)]
+    free = [name for name in PEERS if name not in LICENSED and not installed(name)]
+    missing = [f"{name} (needs {PEERS[name][0]})" for name in free]
     return [
         "# Measured",
         "",
-        "This page is generated. Every row is one solver on the rounds of one tape "
-        "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
-        f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
-        "`times` is the sum over copter's. `judged`: solves whose answer was accepted, for copter by `copter verify`, "
+        "This page is generated. Every row is one solver on the rounds of one tape ([tape.md](reference/tape.md)), "
+        "in a "
+        "process of its own that begins with nothing: milliseconds of edits, by its own calls, and linear program. "
+        "`cold` is the first solve, and stands in no other column; `counted` are the rounds after it. "
+        "The solvers have the seconds a solve and a tape that each section's command says, and in any case "
+        f"{runs.LEAST_ROUNDS} counted rounds if these take under {runs.SHORT_S:g} s. `times` and `times, sum`: "
+        f"median and "
+        f"sum over copter's, on the rounds that both proved, if there are {runs.LEAST_ROUNDS}. A solver whose name "
+        f"ends "
+        "in `_warm` keeps its last basis or point; the others solve every round from scratch. `judged`: solves "
+        "whose answer was accepted, for copter by `copter verify`, "
         "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. `ended`: why a "
-        "solver did not do all rounds (time: its seconds for the tape were over). Where a section's load is above the "
-        "number of processors, other work shared them: ratios count there, and times are long for all.",
+        "solver did not do all rounds (time: its seconds for the tape were over). Where a section's work beside it "
+        "is above "
+        "zero, other work shared the processors: times are long for all there, and times in processor time count.",
         "",
         "| | |",
         "|---|---|",
@@ -395,6 +442,7 @@ def header() -> list[str]:
         f"| memory | read at {stream_bytes_per_s() / 1e9:.1f} GB/s |",
         f"| date | {datetime.date.today().isoformat()} |",
         f"| not installed | {', '.join(missing) or 'none'} |",
+        "| commercial solvers | none was run: the project has no licence; `--peers gurobi,cplex,copt` runs them |",
     ]
 
 
@@ -404,21 +452,27 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
     columns = sorted(row["columns"] for row in copters.rows)
     wall_s = sum(row["solve_s"] + row["shim_s"] for row in copters.rows)
     processors = sum(row["processor_s"] for row in copters.rows) / wall_s if wall_s else float("nan")
+    shim = 1e3 * runs.quantile([row["shim_s"] for row in copters.counted], 0.5)
     methods = ", ".join(f"{name} {count}" for name, count in sorted(summaries[0]["methods"].items()))
     lines = [
         f"{len(copters.rows)} solves of up to {columns[-1] if columns else 0:,} columns; {found['bytes']:,} bytes; "
         f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}; its solves' processor time over "
-        f"wall time: {processors:.2f}.",
+        f"their time: {processors:.2f}; its shim, p50: {shim:.3g} ms.",
         "",
-        "| solver | solves | p50 | p95 | p99 | edits p50 | times | judged | gap, at most | objective apart | ended |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| solver | cold | counted | p50 | p95 | p99 | sum | edits p50 | times | times, sum | of both | judged | "
+        "gap, at "
+        "most | objective apart | ended |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for each, run in zip(summaries, done, strict=True):
-        total = each["total_s"]
+        times, found = each["lp_s"], runs.compared(run, copters)
+        ratios = [f"{value:.3g}" if found.enough else "-" for value in (found.median, found.total)]
         lines.append(
-            f"| {each['solver']} | {each['rounds']} | "
-            + " | ".join(f"{1e3 * total[share]:.3g}" for share in ("p50", "p95", "p99"))
-            + f" | {1e3 * each['edit_s']['p50']:.3g} | {runs.times_slower(run, copters):.3g} | "
+            f"| {each['solver']} | "
+            + (f"{1e3 * each['cold_s']:.3g}" if each["cold_s"] is not None else "-")
+            + f" | {each['counted']} | "
+            + " | ".join(f"{1e3 * times[share]:.3g}" for share in ("p50", "p95", "p99", "sum"))
+            + f" | {1e3 * each['edit_s']['p50']:.3g} | {' | '.join(ratios)} | {found.rounds} | "
             f"{each['verified']} | {tables.gap_text(each['gap_max'])} | "
             f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
         )
@@ -434,6 +488,8 @@ def main() -> int:
         "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
     )
     parser.add_argument("--budget", type=float, default=PEER_BUDGET_S, help="seconds of each other solver on a tape")
+    parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="processor: one thread each")
+    parser.add_argument("--peers", default="", help=f"of {', '.join(PEERS)}  [default: all that are free]")
     parser.add_argument("--time-limit", type=float, default=PEER_TIME_LIMIT_S, help="seconds of each other's solve")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name]
@@ -450,7 +506,13 @@ def main() -> int:
     command = shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
     if given.what == "whole":
         return whole(tapes, folder, command)
-    return suite(tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways")
+    peers = [name for name in given.peers.split(",") if name] or [name for name in PEERS if name not in LICENSED]
+    if others := set(peers) - set(PEERS):
+        parser.error(f"unknown peer {sorted(others)[0]!r}: there are {', '.join(PEERS)}")
+    return suite(
+        tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways",
+        given.clock == "processor", peers,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def make_policy(
         placement = LocalSearch(NodeSpeeds(SPREAD_COST), style)
         return ChronusPolicy(cluster, rates, work.rewards, restart_s=RESTART_S, placement=placement, **knobs)
     if name == "edf":
-        return EdfPolicy(cluster, work.rewards, ROUND_S, RunsWith(rates))
+        return EdfPolicy(cluster, rates, work.rewards, ROUND_S)
     if name == "3sigma":
         return ThreeSigmaPolicy(cluster, rates, work.rewards, round_s=ROUND_S)
     if name in ("genie", "genie-preempts"):

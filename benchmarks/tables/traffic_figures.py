@@ -46,8 +46,7 @@ CLAIMS = {
 def measured(asked: argparse.Namespace, workload: TrafficWorkload, name: str) -> dict[str, Any]:
     """One scheme's figures."""
     started = time.perf_counter()
-    split = 0.75 if asked.figure == "5.5" else 0.0
-    scheme = make_scheme(name, workload.paths, workload.first, client_split=split)
+    scheme = make_scheme(name, workload.paths, workload.first)
     build_s = time.perf_counter() - started
     result = simulate_traffic(name, scheme, within(workload.rounds(), asked.budget), warmup=asked.warmup)
     first = result.rounds[0]

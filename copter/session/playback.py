@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,8 @@ class Playback:
     path : path
     settings : dict, optional
         Settings that replace recorded ones, by name ({"threads": 1}).
+    clock : callable
+        Clock of the edits' time, in seconds: wall time unless told otherwise.
 
     Raises
     ------
@@ -66,8 +68,14 @@ class Playback:
         reason.
     """
 
-    def __init__(self, path: PathLike, settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        settings: dict[str, Any] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.reader = TapeReader(path)
+        self.clock = clock
         self.instead = settings or {}
         self.sessions: dict[int, Session] = {}
 
@@ -111,7 +119,7 @@ class Playback:
         spent = ledger.told_s
         for kind, content in items[:-1]:
             try:
-                begun = time.perf_counter()
+                begun = self.clock()
                 if kind == "edit":
                     done += _edit(session, content)
                 elif kind == "compact":
@@ -120,7 +128,7 @@ class Playback:
                     session.reset()
                 else:
                     raise ValueError(f"nothing is called {kind!r}")
-                spent += time.perf_counter() - begun
+                spent += self.clock() - begun
             except WRONG as error:
                 raise SnapshotError(f"{record.where} cannot be played, edit {done} of the round: {error}") from error
         try:

@@ -8,7 +8,6 @@ from typing import Any
 
 import engine_rounds
 import pytest
-import tapes
 
 OWN = {"p50_s": 0.001, "p99_s": 0.002, "processor_p50_s": 0.003, "processor_p99_s": 0.004, "lp_p50_s": 0.0005}
 
@@ -31,29 +30,6 @@ def test_a_row_is_rounds_py_with_its_options() -> None:
     assert found["rounds"] == 3
     assert found["best_peer"] is not None
     assert found["copter"]["verified"] >= 3
-
-
-def test_a_row_of_the_product_replays_the_tape_that_its_command_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    tape = tapes.Tape("shards-24", ("simulate", "shards", "--shards", "24", "--servers", "4", "--rounds", "12"))
-    seen: list[str] = []
-
-    def replayed(row: engine_rounds.Row, options: list[str]) -> dict[str, Any]:
-        seen.extend(options)
-        assert Path(options[1]).exists()
-        own = OWN | {"lp_p50_s": 0.0005}
-        found = {"best_peer": "glop", "lp_ratio_to_best_peer": 9.0}
-        return found | {
-            "copter": own,
-            "variables": 96,
-            "best_peer_by_sum": "soplex_warm",
-            "sum_ratio_to_best_peer": 2.0,
-        }
-
-    monkeypatch.setattr(engine_rounds, "replayed", replayed)
-    text = engine_rounds.line(engine_rounds.product("shards", tape, "1 time"))
-    assert seen[0] == "--tape"
-    assert text.startswith("| shards | `copter simulate shards --shards 24 --servers 4 --rounds 12` | 96 | ")
-    assert " | 1 time | soplex_warm | 2 | " in text
 
 
 def test_a_row_that_no_peer_ends_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,11 @@ from test_chronus_policy import HOUR_S, RATES, job_of
 from copter.errors import SettingsError
 from copter_frontends.cli import cli
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.baselines.srtf import SrtfPolicy
 from copter_frontends.policies.chronus import ChronusPolicy, StepReward
-from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs, ThroughputTable
 from copter_frontends.policy_kit.deadlines import DrawnRewards
-from copter_frontends.vocabulary import Cluster, SchedulingPolicy, TraceError, configurations_of
+from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, TraceError, configurations_of
 from copter_papers.opponents.edf import EdfPolicy
 from copter_papers.opponents.genie import GeniePolicy
 from copter_papers.opponents.three_sigma import ThreeSigmaPolicy
@@ -35,10 +36,9 @@ def rates_of(cluster: Cluster) -> GoodputThroughputs:
 
 class TestEdf(PolicyConformance):
     examples = 6
-    knows_applications = False
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        return EdfPolicy(cluster, REWARDS)
+        return EdfPolicy(cluster, rates_of(cluster), REWARDS)
 
 
 class TestGenie(PolicyConformance):
@@ -57,13 +57,39 @@ class TestThreeSigma(PolicyConformance):
 
 def test_edf_stops_best_effort_but_no_slo_job() -> None:
     rewards = {"slo": StepReward.strict(9 * HOUR_S), "urgent": StepReward.strict(2 * HOUR_S)}
-    policy = EdfPolicy(Cluster.of({"v100": (1, 8)}), rewards)
+    policy = EdfPolicy(Cluster.of({"v100": (1, 8)}), RATES, rewards)
     policy.add_job(job_of("free", 1.0))
     assert set(policy.plan(0.0).allocations) == {"free"}
     policy.add_job(job_of("slo", 1.0))
     assert set(policy.plan(60.0).allocations) == {"slo"}
     policy.add_job(job_of("urgent", 1.0))
     assert set(policy.plan(120.0).allocations) == {"slo"}
+
+
+def test_a_policy_with_deadlines_puts_a_job_on_the_fastest_type_with_room() -> None:
+    cluster = Cluster.of({"k80": (4, 8), "a100": (1, 8)})  # most free GPUs are slow
+    rates = ThroughputTable({"bert": {"k80": 1.0, "a100": 20.0}}, {"bert": 3600.0})
+    rewards = {"one": StepReward.strict(HOUR_S), "two": StepReward.strict(2 * HOUR_S)}
+    for policy in (
+        EdfPolicy(cluster, rates, rewards),
+        GeniePolicy(cluster, rates, rewards),
+        ThreeSigmaPolicy(cluster, rates, rewards),
+        SrtfPolicy(cluster, rates),
+    ):
+        for name in ("one", "two"):
+            policy.add_job(Job(name, "bert", 0.0, requested_gpus=8, work_samples=3600.0))
+        held = {job: each.gpu_type for job, each in policy.plan(0.0).allocations.items()}
+        assert held["one"] == "a100"
+        if not isinstance(policy, GeniePolicy):  # which gives both half of the fast GPUs
+            assert held["two"] == "k80"
+    policy = EdfPolicy(cluster, rates, rewards)
+    policy.add_job(Job("two", "bert", 0.0, requested_gpus=8, work_samples=3600.0))
+    assert policy.plan(0.0).allocations["two"].gpu_type == "a100"
+    policy.add_job(Job("one", "bert", 0.0, requested_gpus=8, work_samples=3600.0))
+    held = {job: each.gpu_type for job, each in policy.plan(60.0).allocations.items()}
+    assert held == {"one": "k80", "two": "a100"}  # a running job with a deadline is not stopped for another
+    policy.remove_job("two")
+    assert policy.plan(120.0).allocations["one"].gpu_type == "a100"
 
 
 def test_genie_gives_as_few_gpus_as_meet_the_deadline() -> None:
@@ -99,7 +125,7 @@ def test_drawn_deadlines_are_the_same_for_every_policy_and_none_for_short_jobs()
     assert steps == {1, 4}
     policies = [
         ChronusPolicy(cluster, RATES, rewards),
-        EdfPolicy(cluster, rewards),
+        EdfPolicy(cluster, RATES, rewards),
         GeniePolicy(cluster, RATES, rewards),
         ThreeSigmaPolicy(cluster, RATES, rewards),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,7 @@ class SimulateOptions:
     profiling: bool = False
     what_if: str | None = None
     ageing: float | None = None
+    load: float | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Number of first rounds outside the statistics: as given or, for some rounds of a sampled day, those before
@@ -102,6 +104,12 @@ class SimulateOptions:
         if self.warmup_rounds is not None:
             return self.warmup_rounds
         return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0
+
+    def counted_rounds(self, round_s: float, warmup: int) -> int | None:
+        """Number of rounds to simulate, warm-up included; None if the run ends with its last job."""
+        limits = [self.rounds] if self.rounds is not None else []
+        limits += [math.ceil(self.hours * 3600 / round_s - 1e-9)] if self.hours is not None else []
+        return min(limits) + warmup if limits else None
 
     @property
     def on_testbed(self) -> bool:
@@ -141,5 +149,9 @@ class SimulateOptions:
             raise click.UsageError("--what-if and --compare do not go together: ask one after the other")
         if self.compare and self.save:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
+        if self.load is not None and (self.jobs is not None or self.trace is not None):
+            raise click.UsageError("--load N makes as many jobs as are that load: leave out --jobs and --trace")
+        if self.load is not None and (self.on_hares_testbed or self.on_hops_testbed):
+            raise click.UsageError(f"--load: --cluster {self.cluster} has its own jobs; take --gpus or another cluster")
         if self.save_every is not None and self.save is None:
             raise click.UsageError("--save-every says how often --save FILE is written; give --save too")

@@ -27,6 +27,7 @@ from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards, Rewards, StepReward
+from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.report.extras import check_extras
 from copter_frontends.simulator import Simulation, read_events
 from copter_frontends.simulator.saved_run import require_savable
@@ -37,6 +38,13 @@ from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_clus
 from copter_frontends.vocabulary.semantics import PRESETS, Semantics
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.run import change_run
+
+LOAD_SAMPLE = 20_000
+"""Jobs of the first sample from which ``--load`` takes how many jobs are that load."""
+
+LOAD_SAMPLES = 16
+LOAD_TOLERANCE = 0.01
+"""Samples that ``--load`` draws at most, and the relative distance at which it stops."""
 
 
 def read_inputs(asked: SimulateOptions) -> RunInputs:
@@ -57,6 +65,8 @@ def prepare(
     A what-if change applies from the run's start. Raises InputError for anything wrong.
     """
     inputs = inputs or read_inputs(asked)
+    if asked.load is not None:
+        return prepare(replace(asked, load=None, jobs=jobs_of_load(asked, asked.load, inputs)), change, inputs)
     try:
         cluster = inputs.cluster.copy()
         if asked.gpus not in (None, cluster.gpus):
@@ -102,6 +112,35 @@ def prepare(
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
+
+
+def jobs_of_load(asked: SimulateOptions, wanted: float, inputs: RunInputs) -> int:
+    """Return the number of generated jobs that offer this load in the rounds that are counted.
+
+    Load is nearly in proportion to the number of jobs, but each number draws other jobs, of whose few largest ones the
+    load of a small cluster is made: numbers near the right one are tried until a drawn load is near enough.
+    """
+    simulation, workload = prepare(replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None), None, inputs)
+    cluster, model = inputs.cluster, inputs.model
+    rates = TrainingThroughputs(cluster, model)
+    capacity = {kind: sum(node.gpus for node in cluster.nodes_of(kind)) for kind in cluster.types}
+    warmup = asked.warmup(simulation.round_s, workload.sampled)
+    total = asked.counted_rounds(simulation.round_s, warmup)
+    jobs, tried = LOAD_SAMPLE, dict[int, float]()
+    for sample in range(LOAD_SAMPLES):
+        if jobs in tried:
+            jobs += sample
+        given = replace(asked, load=None, jobs=jobs)
+        drawn = workload.jobs if sample == 0 else _workload(given, cluster, simulation.semantics, model).jobs
+        last_s = max(job.submit_s for job in drawn) if total is None else total * simulation.round_s
+        tried[jobs] = offered_load(drawn, rates, capacity, warmup * simulation.round_s, last_s).all
+        if abs(tried[jobs] - wanted) <= LOAD_TOLERANCE * wanted:
+            break
+        per_job = sorted(load / count for count, load in tried.items())[len(tried) // 2]
+        if not per_job > 0:
+            raise InputError("--load: the generated jobs ask for no GPU time in the counted rounds")
+        jobs = max(1, round(wanted / per_job * (1.0 + 0.01 * (sample // 2) * (-1) ** sample)))
+    return min(tried, key=lambda each: abs(tried[each] - wanted))
 
 
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:

@@ -146,8 +146,8 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
             help="Share of unmet demand that is added to the next round's.",
         ),
         click.Option(
-            ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
-            help="Pieces that POP's splitting adds, as a share of the demands.",
+            ["--client-split"], type=FiniteRange(min=0, max=100), default=0.75, show_default=True,
+            help="Pieces that POP's splitting adds, as a share of the demands: 0.75 as published, 0 for none.",
         ),
         *([] if several else _router_options()),
         *_shared(),

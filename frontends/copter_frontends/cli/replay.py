@@ -11,7 +11,10 @@ import click
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
 
-PEER_NAMES = ("highs", "glop", "pdlp", "soplex", "clarabel")
+PEER_NAMES = (
+    *("highs", "glop", "pdlp", "soplex", "clarabel", "columns", "columns-glop"),
+    *("gurobi", "cplex", "copt"),
+)
 """The names in :data:`copter_frontends.replay.peers.PEERS`, repeated here so that ``--help`` imports nothing."""
 
 KINDS = (".svg", ".png", ".pdf")
@@ -67,14 +70,19 @@ def _picture(context: click.Context, parameter: click.Parameter, value: str | No
     "--rounds",
     callback=_rounds,
     metavar="A:B",
-    help="Count rounds A to B - 1; earlier ones are only replayed  [default: all]",
+    help="Count rounds A to B - 1; every solver solves the earlier ones too  [default: all]",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["recorded", "nothing"]),
+    help="What copter begins with: the recorded solution, or nothing, as peers do  [default: nothing with --peers]",
 )
 @click.option(
     "--peers",
     default="",
     callback=_peers,
     metavar="NAME,...",
-    help=f"Other solvers, separated by commas: {', '.join(PEER_NAMES)}.",
+    help=f"Other solvers, separated by commas: {', '.join(PEER_NAMES)}; columns is column generation over HiGHS.",
 )
 @click.option(
     "--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds for each solve of a peer."
@@ -83,7 +91,17 @@ def _picture(context: click.Context, parameter: click.Parameter, value: str | No
     "--peer-memory", type=_POSITIVE, metavar="GIB", help="GiB of address space of a peer  [default: the machine's]"
 )
 @click.option(
-    "--peer-budget", type=_POSITIVE, metavar="SECONDS", help="Seconds for all rounds of a peer  [default: no limit]"
+    "--peer-budget",
+    type=_POSITIVE,
+    metavar="SECONDS",
+    help="Seconds for all rounds of a peer, though not before 20 counted rounds of under 10 s  [default: no limit]",
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["wall", "processor"]),
+    default="wall",
+    show_default=True,
+    help="Time that is taken: on a machine that other work shares, processor time on one thread.",
 )
 @click.option(
     "--picture",
@@ -98,15 +116,18 @@ def replay(
     threads: int | None,
     deadline_s: float | None,
     rounds: tuple[int, float],
+    start: str | None,
     peers: tuple[str, ...],
     peer_time_limit: float,
     peer_memory: float | None,
     peer_budget: float | None,
+    clock: str,
     picture: str | None,
     as_json: bool,
 ) -> int:
     """Replay the rounds of the tape FILE with copter and with other solvers (peers), each in its own process.
 
+    All solvers begin with nothing: the first solve is "cold", is printed apart, and is in no quantile and no ratio.
     Edits and solve of a round are timed separately; a peer's program is edited by the peer's own calls. Every answer of
     copter is checked as by `copter verify`, every point of a peer on its program. A peer that crashes or runs out of
     time or memory gets a line that says so.
@@ -142,6 +163,8 @@ def replay(
             peer_time_limit,
             peer_memory,
             math.inf if peer_budget is None else peer_budget,
+            from_nothing=start == "nothing" or (start is None and bool(peers)),
+            processor=clock == "processor",
         )
         done = [runs.run_copter(asked)]
     except (SnapshotError, SettingsError) as error:
@@ -152,7 +175,7 @@ def replay(
                 done.append(runs.run_peer(way, asked))
             else:
                 done.append(runs.Run(way, [], f"not installed: it needs the package {PEERS[name][0]}"))
-    summaries = [runs.summary(run) for run in done]
+    summaries = [{**runs.summary(run), **runs.compared(run, done[0]).as_dict()} for run in done]
     if as_json:
         print_json({"tape": file, "solvers": [{**s, "by_round": r.rows} for s, r in zip(summaries, done, strict=True)]})
     elif not is_quiet():

@@ -23,7 +23,9 @@ from copter_frontends.cli.saving import RunInputs, Saver
 from copter_frontends.policies.registry.names import DEADLINE_NAMES
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policies.registry.waiting_bounds import waiting_bound
+from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import deadline_summary
+from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import print_summary
 from copter_frontends.report.writer import write_report
@@ -70,7 +72,7 @@ def carry_on(
     """
     done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
     comparison = _make_comparison(asked, simulation.policy)
-    total = _rounds(asked, simulation.round_s, warmup)
+    total = asked.counted_rounds(simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
     saver, console = Saver(simulation, asked, workload, inputs), Console(stderr=True, quiet=is_quiet())
     warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
@@ -189,6 +191,7 @@ def summary_of(
         "profiles": _training(asked, inputs),
         "jobs_submitted": len(workload.jobs),
         "jobs_arrived": _arrived(result, workload),
+        "load": load_of(inputs, result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
@@ -198,6 +201,16 @@ def _arrived(result: SimulationResult, workload: Workload) -> int:
     """Return the number of jobs submitted before the last round began, which could have had GPUs."""
     last_s = result.rounds[-1].now_s if result.rounds else -math.inf
     return sum(job.submit_s <= last_s for job in workload.jobs)
+
+
+def load_of(inputs: RunInputs, result: SimulationResult, workload: Workload) -> dict[str, Any] | None:
+    """Return the load that the jobs offered in the counted rounds; None without such a round."""
+    counted = [record for record in result.rounds if not record.warmup]
+    if not counted:
+        return None
+    rates = TrainingThroughputs(inputs.cluster, inputs.model)
+    window_s = counted[0].now_s, counted[-1].now_s + result.round_s
+    return offered_load(workload.jobs, rates, counted[0].gpus_capacity, *window_s).as_dict()
 
 
 def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
@@ -226,13 +239,6 @@ def _training(asked: SimulateOptions, inputs: RunInputs) -> str | None:
     if PRESETS[asked.semantics].training == "exact":
         return None
     return inputs.profiles or "fitted constants"
-
-
-def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
-    """Return the number of rounds to simulate, warm-up included; None if the run ends with its last job."""
-    limits = [asked.rounds] if asked.rounds is not None else []
-    limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
-    return min(limits) + warmup if limits else None
 
 
 def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:

@@ -42,6 +42,11 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
 @click.option(
+    "--load",
+    type=_POSITIVE,
+    help="As many generated jobs as offer this load in the counted rounds: 1.0 asks for all GPUs all the time.",
+)
+@click.option(
     "--window-hours",
     type=FiniteRange(min=0.1, max=8760.0),
     metavar="HOURS",

@@ -18,9 +18,12 @@ from copter.errors import SnapshotError
 
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
+CLOCK = "COPTER_CLOCK"  # see peers/clock.py, which is read in the solver's process
 JUDGE = ("-m", "copter_frontends.replay.judge_process")
 UNUSABLE = 2  # exit code of the judge's process for a tape that cannot be used
-STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
+STAGES = ("edit_s", "solve_s", "lp_s", "shim_s", "total_s")
+LEAST_ROUNDS = 20  # counted rounds that a solver has before its time for a tape may be over, if they are short
+SHORT_S = 10.0  # seconds of a short round
 ANSWER = ("status", "objective", "gap")  # what two replays of a round must agree in for one verdict on both
 
 
@@ -32,7 +35,7 @@ class Asked:
     ----------
     tape : str
     first, last : float
-        Rounds from `first` to `last - 1` are counted; earlier ones are replayed only.
+        Rounds from `first` to `last - 1` are counted; earlier ones are solved too, by every solver, and not counted.
     settings : dict
         Settings of copter that replace recorded ones.
     deadline_s : float or None
@@ -43,9 +46,14 @@ class Asked:
     peer_memory_gib : float or None
         Most address space of a peer's process.
     peer_budget_s : float
-        Most seconds of all rounds by a peer; then it is ended, and its row says how many rounds it did.
+        Most seconds of all rounds by a peer; then it is ended, and its row says how many rounds it did. A peer whose
+        rounds are short may go on up to :data:`LEAST_ROUNDS` counted ones.
     cold : bool
         Whether copter solves every round from scratch.
+    from_nothing : bool
+        Whether copter's sessions begin with nothing, as the peers do, instead of with the recorded solution.
+    processor : bool
+        Whether times are processor time, for a machine that other work shares, instead of wall time.
     judged : bool
         Whether the verifier judges copter's answers, which takes it longer than the solves.
     """
@@ -60,6 +68,8 @@ class Asked:
     peer_memory_gib: float | None = None
     peer_budget_s: float = math.inf
     cold: bool = False
+    from_nothing: bool = False
+    processor: bool = False
     judged: bool = True
 
 
@@ -71,6 +81,9 @@ class Run:
     ----------
     solver : str
     rows : list of dict
+        The asked rounds.
+    first : list of dict
+        First solves of sessions, from nothing, also if they are of rounds before the asked ones.
     ended : str or None
         Why the run ended early; None if the tape was replayed to its end.
     """
@@ -78,6 +91,12 @@ class Run:
     solver: str
     rows: list[dict[str, Any]]
     ended: str | None = None
+    first: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def counted(self) -> list[dict[str, Any]]:
+        """Return the rows that are compared: first solves are apart."""
+        return [row for row in self.rows if row.get("start") != "cold"]
 
 
 def run_copter(asked: Asked) -> Run:
@@ -155,10 +174,14 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         "time_limit_s": asked.peer_time_limit_s,
         "memory_gib": None if copters else asked.peer_memory_gib,
         "cold": copters and asked.cold,
+        "from_nothing": copters and asked.from_nothing,
         **more,
     }
     command = [sys.executable, *WORKER, json.dumps(order)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    clocks = {CLOCK: "processor"} if asked.processor else {}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | clocks
+    )
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
     lines: Queue[str | None] = Queue()
@@ -166,6 +189,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
     reader.start()
     writer.start()
     rows: list[dict[str, Any]] = []
+    cold: list[dict[str, Any]] = []
     limit = None if copters else 2.0 * asked.peer_time_limit_s + LOADING_S
     ended = None
     spent = 0.0
@@ -180,14 +204,18 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
             if "ended" in row:
                 ended = row["ended"]
                 continue
-            row["total_s"] = row["edit_s"] + row["solve_s"] + row["shim_s"]
-            rows.append(row)
+            row["lp_s"] = row["edit_s"] + row["solve_s"]
+            row["total_s"] = row["lp_s"] + row["shim_s"]
+            if row["start"] == "cold":
+                cold.append(row)
+            if row["round"] >= asked.first:
+                rows.append(row)
             spent += row["total_s"]
-            if not copters and spent > asked.peer_budget_s:
+            if not copters and spent > asked.peer_budget_s and not _goes_on(row, rows):
                 ended = f"its {asked.peer_budget_s:g} s for this tape are over after {len(rows)} rounds"
                 break
     except Empty:
-        ended = f"no answer within {limit:g} s of round {asked.first + len(rows)}: its process was ended"
+        ended = f"no answer within {limit:g} s of a round, after {len(rows)}: its process was ended"
     finally:
         if process.poll() is None and (ended is not None or sys.exc_info()[0] is not None):
             process.kill()
@@ -195,11 +223,18 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         reader.join(1.0)
     if ended is None and process.returncode:
         last = errors[-1].strip() if errors else "it said nothing"
-        where = f"round {asked.first + len(rows)}"
         killed = process.returncode == -signal.SIGKILL
-        ended = f"crashed in {where} (exit code {process.returncode}): {last}"
-        ended = f"{death(process.returncode)}, in {where}" if killed else ended
-    return Run(solver, rows, ended)
+        ended = f"crashed after {len(rows)} rounds (exit code {process.returncode}): {last}"
+        ended = f"{death(process.returncode)}, after {len(rows)} rounds" if killed else ended
+    return Run(solver, rows, ended, cold)
+
+
+def _goes_on(last: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
+    """Whether a peer whose time is over goes on: it has too few counted rounds yet, and they are short."""
+    counted = [row["total_s"] for row in rows if row["start"] != "cold"]
+    if not counted:
+        return bool(last["optimal"])
+    return len(counted) < LEAST_ROUNDS and quantile(counted, 0.5) < SHORT_S
 
 
 def _queued(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
@@ -214,19 +249,59 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else math.nan
 
 
-def times_slower(run: Run, copters: Run) -> float:
-    """Return a solver's total seconds divided by copter's, over rounds that both proved; NaN without such rounds."""
-    own = {row["round"]: row["total_s"] for row in copters.rows if row["verified"]}
-    both = [(row["total_s"], own[row["round"]]) for row in run.rows if row["verified"] and row["round"] in own]
-    return sum(theirs for theirs, _ in both) / sum(ours for _, ours in both) if both else math.nan
+@dataclass(frozen=True)
+class Compared:
+    """A solver beside copter, on the counted rounds that both proved.
+
+    Attributes
+    ----------
+    rounds : int
+    total, median : float
+        The solver's sum, and its median, over copter's; NaN without such rounds. They are of edits and linear
+        programs: copter's shim, which makes a plan of the answer, is apart, because the other solvers have none.
+    copters_s, own_s : float
+        Both medians.
+    """
+
+    rounds: int
+    total: float
+    median: float
+    copters_s: float
+    own_s: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many rounds as a ratio needs."""
+        return self.rounds >= LEAST_ROUNDS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the ratios as ``--json`` prints them, with the number of rounds that they are of."""
+        return {"rounds_of_both": self.rounds, "times_sum": self.total, "times_median": self.median}
+
+
+def compared(run: Run, copters: Run) -> Compared:
+    """Compare a solver with copter on the counted rounds that both proved."""
+    ours_of = {row["round"]: row["lp_s"] for row in copters.counted if row["verified"]}
+    both = [row for row in run.counted if row["verified"] and row["round"] in ours_of]
+    theirs, ours = [row["lp_s"] for row in both], [ours_of[row["round"]] for row in both]
+    if not both:
+        return Compared(0, math.nan, math.nan, math.nan, math.nan)
+    own_s, copters_s = quantile(theirs, 0.5), quantile(ours, 0.5)
+    return Compared(len(both), sum(theirs) / sum(ours), own_s / copters_s, copters_s, own_s)
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Return a run's totals: quantiles of times, largest gap and difference, numbers of accepted answers."""
+    """Return a run's totals: quantiles of the counted rounds' times, the first solve's, largest gap and difference,
+    numbers of accepted answers.
+    """
     figures: dict[str, Any] = {"solver": run.solver, "rounds": len(run.rows), "ended": run.ended}
+    counted = run.counted
+    figures["counted"] = len(counted)
+    figures["cold_s"] = run.first[0]["total_s"] if run.first else None
     for stage in STAGES:
-        values = [row[stage] for row in run.rows]
+        values = [row[stage] for row in counted]
         figures[stage] = {name: quantile(values, share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
+        figures[stage]["sum"] = sum(values)
     figures["gap_max"] = max((row["gap"] for row in run.rows if row["gap"] == row["gap"]), default=math.nan)
     differences = [row["difference"] for row in run.rows if row["difference"] == row["difference"]]
     figures["difference_max"] = max(differences, default=math.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rich import box
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from copter_frontends.replay.runs import Run
 
-STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("in all", "total_s"))
+STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("edit and solve", "lp_s"), ("shim", "shim_s"))
 
 
 def print_rounds(run: Run, console: Console) -> None:
@@ -35,20 +36,30 @@ def print_rounds(run: Run, console: Console) -> None:
 
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
     """Print all solvers' totals, one per line."""
-    table = Table(box=box.SIMPLE_HEAD, title="milliseconds a round: p50 / p95 / p99", title_justify="left")
-    for name in ("solver", "rounds", *(name for name, _ in STAGES), "gap", "difference", "verified", "ended"):
+    title = "milliseconds a counted round, p50 / p95 / p99; times: over copter's, median and sum of the rounds of both"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    stages = [name for name, _ in STAGES]
+    for name in ("solver", "cold", "counted", *stages, "times", "of both", "gap", "difference", "verified", "ended"):
         table.add_column(name, justify="left" if name in ("solver", "ended") else "right")
     for each in summaries:
         table.add_row(
             each["solver"],
-            str(each["rounds"]),
+            milliseconds(each["cold_s"] or math.nan),
+            str(each["counted"]),
             *(" / ".join(milliseconds(each[stage][share]) for share in ("p50", "p95", "p99")) for _, stage in STAGES),
+            " / ".join(times(each[name]) for name in ("times_median", "times_sum")),
+            str(each["rounds_of_both"]),
             gap_text(each["gap_max"]),
             f"{each['difference_max']:.1e}",
             f"{each['verified']} of {each['rounds']}",
             each["ended"] or "",
         )
     console.print(table)
+
+
+def times(value: float) -> str:
+    """Return a ratio as text with three digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value == value else "-"
 
 
 def milliseconds(seconds: float) -> str:

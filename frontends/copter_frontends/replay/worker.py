@@ -19,36 +19,51 @@ from copter.errors import CopterError, SettingsError, SnapshotError
 from copter.problem.checker import Judged, check
 from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
+from copter_frontends.replay.peers.clock import PROCESSOR, clock
 from copter_frontends.replay.program import Names, Program
 
 GIB = 1 << 30  # bytes of a gibibyte
+COLD, WARM, SCRATCH = "cold", "warm", "scratch"
+"""Start of a solve: the first one of a session from nothing, from kept state, or from nothing though it is a later one.
+"""
 AGREED = 1e-6  # largest relative residuals and gap of a peer's point that counts as an answer
 
 
 def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield copter's rounds, which are also recorded on the new tape ``asked["record"]``, if any, for the verifier."""
     with nullcontext() if asked["record"] is None else recorded(asked["record"]) as writer:
-        for played in Playback(asked["tape"], asked["settings"]):
+        begun: set[int] = set()
+        for played in Playback(asked["tape"], asked["settings"], clock):
             if played.number >= asked["last"]:
                 return
-            if asked["cold"]:
+            first = played.stream not in begun
+            begun.add(played.stream)
+            if asked["cold"] or (first and asked["from_nothing"]):
                 played.session.reset()
-            begun = time.process_time()
+            started = time.process_time()
             solution, plan, shim_s = solved(played, asked["deadline_s"])
-            processor_s = time.process_time() - begun
+            processor_s = time.process_time() - started
+            solve_s = solution.solve_time_s
+            if PROCESSOR:  # solve and shim share it as they share the wall time
+                told_s = max(solve_s + shim_s, 1e-12)
+                solve_s, shim_s = processor_s * solve_s / told_s, processor_s * shim_s / told_s
             if writer is not None:
                 writer.drain()  # its thread would take time from the next round
             told, objective = played.mark["answer"], solution.objective
             same = _same(objective, told["objective"])
             if plan is not None and played.plan is not None:
                 same = same and _same(plan.objective, played.plan["objective"])
-            if played.number >= asked["first"]:
+            start = WARM
+            if asked["cold"] or (first and asked["from_nothing"]):
+                start = COLD if first else SCRATCH
+            if played.number >= asked["first"] or start == COLD:
                 yield {
                     "round": played.number,
+                    "start": start,
                     "edits": played.operations,
                     "columns": played.session.model.n_columns,
                     "edit_s": played.edit_s,
-                    "solve_s": solution.solve_time_s,
+                    "solve_s": solve_s,
                     "shim_s": shim_s,
                     "status": solution.status.value,
                     "objective": objective,
@@ -68,21 +83,22 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a peer's rounds; its points are judged by copter's checker, which is independent of the methods."""
-    from copter_frontends.replay.peers import MILP_WAY, Limits, peer_for
+    from copter_frontends.replay.peers import MILP_WAY, Limits, keeps_state, peer_for
 
     peers: dict[int, tuple[Any, Programs]] = {}
+    later = WARM if keeps_state(asked["solver"]) else SCRATCH
     for played in Playback(asked["tape"]):
         if played.number >= asked["last"]:
             return
-        if played.stream not in peers:
+        first = played.stream not in peers
+        if first:
             peers[played.stream] = peer_for(asked["solver"], asked["threads"]), Programs()
         peer, programs = peers[played.stream]
-        if played.number < asked["first"]:
-            continue  # earlier edits are passed with the first counted round
         program, told = programs.of(played.session.model), played.mark["answer"]
         answer = peer.round(program, Limits(asked["time_limit_s"], math.inf))[0]
         row = {
             "round": played.number,
+            "start": COLD if first else later,
             "edits": played.operations,
             "columns": program.shape[1],
             "edit_s": answer.edit_s,

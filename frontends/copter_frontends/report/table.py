@@ -97,6 +97,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("rounds", rounds),
         ("simulated", number(simulated_h, "{:.4g} h") + warmup_h),
         ("jobs submitted", f"{summary['jobs_submitted']:,}{by_then}"),
+        *_load(summary),
         ("jobs completed", f"{summary['jobs_completed']:,}"),
         ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
         *_weighted(summary),
@@ -106,6 +107,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("GPU hours per job", number(summary["gpu_hours_per_job"], "{:.2f}")),
         ("hours in the queue per job", number(summary["queue_h_per_job"], "{:.3f}")),
         ("jobs at a time, mean / max", _contention(summary)),
+        ("jobs without GPUs, p50 / max", _waiting(summary)),
         ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
         ("variables, p50 / max", _variables(variables)),
         (
@@ -141,6 +143,22 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
 def _contention(summary: Mapping[str, Any]) -> str:
     """Return the mean and largest number of jobs in the cluster, over rounds with jobs."""
     return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
+
+
+def _waiting(summary: Mapping[str, Any]) -> str:
+    """Return the numbers of jobs without GPUs in the counted rounds."""
+    waiting = summary.get("waiting") or {"p50": None, "max": None}
+    return " / ".join(number(waiting[which], "{:,.0f}") for which in ("p50", "max"))
+
+
+def _load(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the load of the counted rounds, and the largest of a GPU type, if the run has them."""
+    load = summary.get("load")
+    if not load:
+        return []
+    kind = max(load["by_type"], key=load["by_type"].get, default="")
+    most = f", {load['by_type'][kind]:.2f} ({kind})" if kind else ""
+    return [("load, all and the highest of a type", f"{load['all']:.2f}{most}")]
 
 
 def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -40,6 +40,8 @@ def solve_whole(
     start : tuple of ndarrays, optional
         Shares to start from.
     """
+    if not integer:
+        return Relaxation().solve(cluster, load, time_limit_s)
     up = np.flatnonzero(cluster.is_up)
     d, n = cluster.n_shards, len(up)
     cost = (cluster.new_copy[:, None] * ~cluster.holds[:, up]).ravel()
@@ -51,31 +53,71 @@ def solve_whole(
     memory = sp.csr_array((cluster.size[shard], (server, column)), shape=(n, d * n))
     lower = [np.ones(d), np.full(n, 1.0 - cluster.band), np.full(n, -np.inf)]
     upper = [np.ones(d), np.full(n, 1.0 + cluster.band), cluster.memory[up]]
-    if integer:
-        identity = sp.identity(d * n, format="csr")
-        matrix = sp.block_array(
-            [[blocks[0], None], [blocks[1], None], [None, memory], [identity, -identity], [None, blocks[0]]]
-        )
-        lower += [np.full(d * n, -np.inf), np.full(d, float(cluster.replicas))]
-        upper += [np.zeros(d * n), np.full(d, np.inf)]
-        cost = np.concatenate((np.zeros(d * n), cost))
-    else:
-        matrix = sp.vstack((*blocks, memory))
-    highs = _highs(matrix.tocsc(), cost, np.concatenate(lower), np.concatenate(upper), d * n if integer else 0)
+    identity = sp.identity(d * n, format="csr")
+    matrix = sp.block_array(
+        [[blocks[0], None], [blocks[1], None], [None, memory], [identity, -identity], [None, blocks[0]]]
+    )
+    lower += [np.full(d * n, -np.inf), np.full(d, float(cluster.replicas))]
+    upper += [np.zeros(d * n), np.full(d, np.inf)]
+    cost = np.concatenate((np.zeros(d * n), cost))
+    highs = _highs(matrix.tocsc(), cost, np.concatenate(lower), np.concatenate(upper), d * n)
     highs.setOptionValue("time_limit", float(min(time_limit_s, 1e9)))
     highs.setOptionValue("mip_rel_gap", gap)
-    if integer and start is not None:
+    if start is not None:
         _begin_at(highs, cluster, up, start)
     run_highs(highs)
     info = highs.getInfo()
     if info.primal_solution_status != 2:
         return None, -np.inf
     share = np.array(highs.getSolution().col_value)[: d * n]
-    bound = float(info.mip_dual_bound) if integer else float(info.objective_function_value)
-    kept = share > VANISHING
-    shard, server, share = shard[kept], server[kept], share[kept]
-    # HiGHS's shares sum to one only within a tolerance
-    return (shard, up[server], share / np.bincount(shard, share, d)[shard]), bound
+    return _shares(share, up, d), float(info.mip_dual_bound)
+
+
+def _shares(share: Floats, up: Ints, shards: int) -> Shares:
+    """Return the nonzero shares of all pairs; HiGHS's sum to one only within a tolerance."""
+    kept = np.flatnonzero(share > VANISHING)
+    shard, server, share = kept // len(up), kept % len(up), share[kept]
+    return shard, up[server], share / np.bincount(shard, share, shards)[shard]
+
+
+class Relaxation:
+    """SH2 by HiGHS, which keeps its object and its last basis as long as the same servers are up.
+
+    A round's loads are coefficients of all columns, so that each round passes the program anew, in one call; the basis
+    stays. HiGHS uses all its threads.
+    """
+
+    def __init__(self) -> None:
+        self.highs = silent_highs()
+        self.up: Ints = np.zeros(0, dtype=np.int64)
+        self.shards = 0
+
+    def solve(self, cluster: ShardCluster, load: Floats, time_limit_s: float) -> tuple[Shares | None, float]:
+        """Return (nonzero R, bound); None instead of R without a solution in time. Loads are in mean loads."""
+        up = np.flatnonzero(cluster.is_up)
+        d, n = cluster.n_shards, len(up)
+        shard, server = np.repeat(np.arange(d), n), np.tile(np.arange(n), d)
+        data = highspy.HighsLp()
+        data.num_row_, data.num_col_ = d + 2 * n, d * n
+        data.col_cost_ = (cluster.new_copy[:, None] * ~cluster.holds[:, up]).ravel()
+        data.col_lower_, data.col_upper_ = np.zeros(d * n), np.ones(d * n)
+        data.row_lower_ = np.concatenate((np.ones(d), np.full(n, 1.0 - cluster.band), np.full(n, -np.inf)))
+        data.row_upper_ = np.concatenate((np.ones(d), np.full(n, 1.0 + cluster.band), cluster.memory[up]))
+        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        data.a_matrix_.start_ = 3 * np.arange(d * n + 1)
+        data.a_matrix_.index_ = np.column_stack((shard, d + server, d + n + server)).ravel()
+        data.a_matrix_.value_ = np.column_stack((np.ones(d * n), load[shard], cluster.size[shard])).ravel()
+        basis = self.highs.getBasis() if d == self.shards and np.array_equal(up, self.up) else None
+        self.highs.passModel(data)
+        if basis is not None and basis.valid:
+            self.highs.setBasis(basis)
+        self.up, self.shards = up, d
+        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + float(min(time_limit_s, 1e9)))
+        run_highs(self.highs)
+        info = self.highs.getInfo()
+        if info.primal_solution_status != 2:
+            return None, -np.inf
+        return _shares(np.array(self.highs.getSolution().col_value), up, d), float(info.objective_function_value)
 
 
 def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:
@@ -164,14 +206,23 @@ class Exact(HighsBase):
 
 
 class LpRelaxed(HighsBase):
-    """The relaxation by HiGHS, then the thesis's shim."""
+    """The relaxation by HiGHS from its last basis, then the thesis's shim.
+
+    Parameters
+    ----------
+    cluster, time_limit_s
+    """
+
+    def __init__(self, cluster: ShardCluster, time_limit_s: float = LIMIT_S) -> None:
+        super().__init__(cluster, time_limit_s)
+        self.relaxation = Relaxation()
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
         """Solve the round's relaxation (SH2) by HiGHS; returns the plan that the thesis's shim makes of it."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         limit = self.time_limit_s if deadline_s is None else deadline_s
-        found, bound = solve_whole(self.cluster, load, False, limit)
+        found, bound = self.relaxation.solve(self.cluster, load, limit)
         return self.answered(checked, load, found, bound, {"edit": 0.0, "solve": time.perf_counter() - started})
 
 

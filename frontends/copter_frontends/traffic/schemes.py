@@ -19,6 +19,8 @@ _POP = re.compile(r"^pop-(\d+)$")
 
 SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
 """Names of the schemes; pop-K, for any number K, is another one."""
+CLIENT_SPLIT = 0.75
+"""Pieces that POP's client splitting adds by default, as a share of the number of demands: as its authors do."""
 NEEDS_HIGHS = ("lp-all", "lp-top", "pinning", "pop")
 
 
@@ -44,7 +46,7 @@ def make_scheme(
     objective: str = "total",
     threads: int = 0,
     seed: int = 0,
-    client_split: float = 0.0,
+    client_split: float = CLIENT_SPLIT,
 ) -> TrafficScheme:
     """Return the scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, dede, greedy.
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from copter_frontends.policies.baselines.priority import PriorityPolicy
-from copter_frontends.policy_kit import CanRun
+from copter_frontends.policies.baselines.srtf import SpeedAwarePolicy
+from copter_frontends.policy_kit import Throughputs
 from copter_frontends.policy_kit.deadlines import Rewards
 from copter_frontends.vocabulary import Cluster
 from copter_papers.opponents.deadline_jobs import DeadlineJobs
 
 
-class EdfPolicy(DeadlineJobs, PriorityPolicy):
+class EdfPolicy(DeadlineJobs, SpeedAwarePolicy):
     """SLO jobs by first deadline, then best-effort jobs by arrival; only best-effort jobs are preempted.
+
+    A job gets the fastest type with room, because deadlines are drawn for the fastest one. A running SLO job keeps its
+    GPUs, or moves to faster ones that are free.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
+    throughputs : Throughputs
     rewards : mapping of job id to StepReward, or callable (Job), optional
         Jobs without one are best effort.
     round_s : float
-    can_run : callable, optional
-        See :class:`.RoundPolicy`.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        rewards: Rewards | None = None,
-        round_s: float = 60.0,
-        can_run: CanRun | None = None,
+        self, cluster: Cluster, throughputs: Throughputs, rewards: Rewards | None = None, round_s: float = 60.0
     ) -> None:
-        super().__init__(cluster, round_s, can_run)
+        super().__init__(cluster, throughputs, round_s)
         self.take_rewards(rewards)
 
     def ranking(self, now_s: float) -> list[str]:

@@ -15,7 +15,7 @@ from copter_frontends.policies.registry.baselines import Make
 from copter_frontends.policies.registry.names import HARE_SCHEMES, RIGID_NAMES
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.policies.sia import SiaPolicy
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, TrainingThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs, TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards, Rewards
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 from copter_frontends.vocabulary.semantics import Semantics
@@ -41,7 +41,7 @@ def _edf(
     cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, model)
-    return EdfPolicy(cluster, _given_or_drawn(rewards, cluster, rates), can_run=RunsWith(rates))
+    return EdfPolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
 
 
 def _three_sigma(

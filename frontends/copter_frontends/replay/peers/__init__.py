@@ -22,10 +22,33 @@ PEERS = {
     "pdlp": ("ortools", ("pdlp_warm",)),
     "clarabel": ("clarabel", ("clarabel_cold",)),
     "soplex": ("pyscipopt", ("soplex_warm",)),
+    "columns": ("highspy", ("highs_columns_warm",)),
+    "columns-glop": ("ortools", ("glop_columns_warm",)),
+    "gurobi": ("gurobipy", ("gurobi_dual_warm", "gurobi_barrier_cold")),
+    "cplex": ("cplex", ("cplex_dual_warm", "cplex_barrier_cold")),
+    "copt": ("coptpy", ("copt_dual_warm", "copt_barrier_cold")),
 }
 """Peers by name: the package that each needs, and the ways in which it is used."""
+LICENSED = ("gurobi", "cplex", "copt")
+"""Peers that need a licence. The project has none: only stubs of them were run."""
 
-__all__ = ["HIGHS_WAYS", "MILP_WAY", "PEERS", "Answer", "Limits", "Peer", "installed", "peer_for"]
+__all__ = [
+    "HIGHS_WAYS",
+    "LICENSED",
+    "MILP_WAY",
+    "PEERS",
+    "Answer",
+    "Limits",
+    "Peer",
+    "installed",
+    "keeps_state",
+    "peer_for",
+]
+
+
+def keeps_state(way: str) -> bool:
+    """Whether a way starts a solve from the last one's basis or point; others solve every round from scratch."""
+    return way.endswith("_warm")
 
 
 def installed(name: str) -> bool:
@@ -35,6 +58,29 @@ def installed(name: str) -> bool:
 
 def peer_for(way: str, threads: int | None = None) -> Peer:
     """Return a peer for one way of use; its library is imported in the calling process."""
+    if way == "highs_columns_warm":
+        from copter_frontends.replay.peers.column_generation import ColumnPeer
+        from copter_frontends.replay.peers.highs import WAYS, Mirror
+
+        # primal: new columns leave the last point feasible; after a round's edits the dual takes ten times as long
+        return ColumnPeer(way, Mirror(way, WAYS["highs_primal_warm"]))
+    if way == "glop_columns_warm":
+        from copter_frontends.replay.peers.column_generation import ColumnPeer
+        from copter_frontends.replay.peers.glop import GlopPeer
+
+        return ColumnPeer(way, GlopPeer())
+    if way.startswith("gurobi_"):
+        from copter_frontends.replay.peers.gurobi import GurobiPeer
+
+        return GurobiPeer(way, threads=threads or 2)
+    if way.startswith("cplex_"):
+        from copter_frontends.replay.peers.cplex import CplexPeer
+
+        return CplexPeer(way, threads=threads or 2)
+    if way.startswith("copt_"):
+        from copter_frontends.replay.peers.copt import CoptPeer
+
+        return CoptPeer(way, threads=threads or 2)
     if way.startswith("highs_"):
         from copter_frontends.replay.peers.highs import MILP, WAYS, HighsPeer
 

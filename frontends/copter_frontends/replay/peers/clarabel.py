@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import clarabel
 import numpy as np
 import scipy.sparse as sp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Program
 
 WAY = "clarabel_cold"
@@ -50,12 +49,12 @@ class ClarabelPeer:
         right = np.concatenate((*sides, program.col_upper[high], -program.col_lower[low]))
         cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(right) - len(equal))]
         self.settings.time_limit = limits.solve_s
-        begun = time.perf_counter()
+        begun = clock()
         solver = clarabel.DefaultSolver(sp.csc_array((n, n)), sign * program.c, matrix, right, cones, self.settings)
-        edit_s = time.perf_counter() - begun
-        begun = time.perf_counter()
+        edit_s = clock() - begun
+        begun = clock()
         found = solver.solve()
-        solve_s = time.perf_counter() - begun
+        solve_s = clock() - begun
         status = str(found.status)
         x, z = np.array(found.x), np.array(found.z)
         y = np.zeros(m)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 from ortools.linear_solver import pywraplp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Kept, Program
 
 WAY = "glop_warm"
@@ -44,13 +44,16 @@ class GlopPeer:
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
         """Apply the round's edits and solve from the last basis."""
-        edit_s = self.update(program)
-        self.solver.SetTimeLimit(int(1e3 * limits.solve_s))
-        started = time.perf_counter()
+        return [self.solve(limits.solve_s, self.update(program))]
+
+    def solve(self, limit_s: float, edit_s: float) -> Answer:
+        """Solve within a time limit, from the last basis."""
+        self.solver.SetTimeLimit(max(int(1e3 * limit_s), 1))
+        started = clock()
         status = self.solver.Solve(self.parameters)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         optimal = status == pywraplp.Solver.OPTIMAL
-        answer = Answer(
+        return Answer(
             way=WAY,
             optimal=optimal,
             status=str(status),
@@ -61,7 +64,6 @@ class GlopPeer:
             x=np.array([column.solution_value() for column in self.columns]) if optimal else None,
             y=np.array([row.dual_value() for row in self.rows]) if optimal else None,
         )
-        return [answer]
 
     def update(self, program: Program) -> float:
         """Change GLOP's program into this round's; returns the seconds of comparison and GLOP's calls."""
@@ -73,7 +75,7 @@ class GlopPeer:
         coefficients = changed_coefficients(before, program, rows, columns)
         old_columns, old_rows = self.columns, self.rows
         self.columns, self.rows = [None] * program.shape[1], [None] * program.shape[0]
-        started = time.perf_counter()
+        started = clock()
         for at in columns.gone.tolist():
             old_columns[at].SetBounds(0.0, 0.0)
             self.objective.SetCoefficient(old_columns[at], 0.0)
@@ -84,11 +86,11 @@ class GlopPeer:
         for here, there in zip(rows.before.tolist(), rows.after.tolist(), strict=True):
             self.rows[there] = old_rows[here]
         self.change(before, program, rows, columns)
-        told_s = time.perf_counter() - started + self.add(program, rows.fresh, columns.fresh)
-        started = time.perf_counter()
+        told_s = clock() - started + self.add(program, rows.fresh, columns.fresh)
+        started = clock()
         for row, column, value in coefficients:
             self.rows[row].SetCoefficient(self.columns[column], value)
-        return told_s + time.perf_counter() - started
+        return told_s + clock() - started
 
     def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> None:
         """Update changed costs, bounds and sides of surviving rows and columns."""
@@ -108,7 +110,7 @@ class GlopPeer:
         if not self.columns:
             self.columns, self.rows = [None] * program.shape[1], [None] * program.shape[0]
         A, solver = program.A, self.solver
-        started = time.perf_counter()
+        started = clock()
         if program.sense == "max":
             self.objective.SetMaximization()
         for at in rows.tolist():
@@ -120,7 +122,7 @@ class GlopPeer:
             for entry in range(A.indptr[at], A.indptr[at + 1]):
                 self.rows[A.indices[entry]].SetCoefficient(variable, float(A.data[entry]))
         self.objective.SetOffset(float(program.offset))
-        return time.perf_counter() - started
+        return clock() - started
 
 
 def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:

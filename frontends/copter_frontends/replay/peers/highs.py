@@ -90,8 +90,9 @@ class Mirror:
         changed = coefficients(self.known, now, rows, columns)
         self.columns, self.rows = columns.order, rows.order
         before, self.known = self.known, now
-        moved = len(columns.gone) + len(columns.fresh) + len(rows.gone) + len(rows.fresh)
-        basis = self.carried(rows, columns) if self.way.warm and (moved or changed.nnz > INLINE) else None
+        # HiGHS itself extends its basis by new rows and columns; it drops it on deletions
+        dropped = len(columns.gone) + len(rows.gone) > 0 or changed.nnz > INLINE
+        basis = self.carried(rows, columns) if self.way.warm and dropped else None
         if changed.nnz > INLINE:
             seconds = self.pass_whole(now)
         else:

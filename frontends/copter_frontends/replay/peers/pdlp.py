@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Kept, Program
 
 OPTIMAL = solve_log_pb2.TERMINATION_REASON_OPTIMAL
@@ -57,19 +56,19 @@ class PdlpPeer:
         """Pass the program and solve from the last point."""
         self.carry(program)
         sign = 1.0 if program.sense == "min" else -1.0
-        started = time.perf_counter()
+        started = clock()
         given = pdlp.QuadraticProgram()
         given.objective_vector = sign * program.c
         given.constraint_matrix = program.A
         given.constraint_lower_bounds, given.constraint_upper_bounds = program.row_lower, program.row_upper
         given.variable_lower_bounds, given.variable_upper_bounds = program.col_lower, program.col_upper
-        edit_s = time.perf_counter() - started
+        edit_s = clock() - started
         self.parameters.termination_criteria.time_sec_limit = limits.solve_s
         start = pdlp.PrimalAndDualSolution()
         start.primal_solution, start.dual_solution = self.x, self.y
-        started = time.perf_counter()
+        started = clock()
         found = pdlp.primal_dual_hybrid_gradient(given, self.parameters, start)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         self.x, self.y = np.array(found.primal_solution), np.array(found.dual_solution)
         reason = found.solve_log.termination_reason
         answer = Answer(

@@ -2,138 +2,101 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from pyscipopt import LP, SCIP_LPPARAM
 
-from copter_frontends.replay.peers.answer import Answer, Limits
-from copter_frontends.replay.peers.glop import changed_coefficients
-from copter_frontends.replay.program import Floats, Ints, Kept, Program
+from copter_frontends.replay.peers.answer import Answer
+from copter_frontends.replay.peers.clock import clock
+from copter_frontends.replay.peers.ordered import OrderedPeer
+from copter_frontends.replay.program import Floats, Ints, Program
 
-WAY = "soplex_warm"
 
+class SoplexPeer(OrderedPeer):
+    """An LP that SoPlex's own calls modify in place, one per changed number."""
 
-class SoplexPeer:
-    """An LP that SoPlex's own calls modify in place.
+    way = "soplex_warm"
+    lp: LP
 
-    Remaining rows and columns keep their order; new ones come last. The time of an update is that of the interface's
-    calls, one per changed number.
-    """
+    def begin(self, program: Program) -> float:
+        """Make an empty LP."""
+        self.lp = LP("tape", "maximize" if program.sense == "max" else "minimize")
+        return 0.0
 
-    ways = (WAY,)
-    needs_start = False
-
-    def __init__(self) -> None:
-        self.lp: LP | None = None
-        self.known: Program | None = None  # in SoPlex's order
-        self.columns: Ints = np.zeros(0, dtype=np.int64)  # positions of SoPlex's columns in the round's program
-        self.rows: Ints = self.columns
-
-    def keep(self, ways: tuple[str, ...]) -> None:
-        """Do nothing: there is one way."""
-
-    def start_from(self, x: Floats, y: Floats) -> None:
-        """Do nothing: SoPlex starts from its own last basis."""
-
-    def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Apply the round's edits and solve from the last basis."""
-        edit_s = self.update(program)
+    def solve(self, program: Program, limit_s: float, edit_s: float) -> Answer:
+        """Solve by the dual simplex method, from the last basis."""
         lp = self.lp
-        assert lp is not None
-        lp.setRealParam(SCIP_LPPARAM.LPTILIM, limits.solve_s)
-        started = time.perf_counter()
+        lp.setRealParam(SCIP_LPPARAM.LPTILIM, limit_s)
+        started = clock()
         objective = lp.solve(dual=True)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         optimal = lp.isOptimal()
-        x, y = np.zeros(program.shape[1]), np.zeros(program.shape[0])
-        if optimal:
-            x[self.columns], y[self.rows] = lp.getPrimal(), lp.getDual()
-        return [
-            Answer(
-                way=WAY,
-                optimal=optimal,
-                status="optimal" if optimal else "no optimum within the limits",
-                objective=float(objective) + program.offset if optimal else np.nan,
-                edit_s=edit_s,
-                solve_s=seconds,
-                iterations=int(lp.getNIterations()),
-                x=x if optimal else None,
-                y=y if optimal else None,
-            )
-        ]
-
-    def update(self, program: Program) -> float:
-        """Load a round's program; returns the seconds of SoPlex's calls."""
-        if self.known is None:
-            self.lp = LP("tape", "maximize" if program.sense == "max" else "minimize")
-            self.known = program
-            self.columns, self.rows = np.arange(program.shape[1]), np.arange(program.shape[0])
-            return self.add(program, 0, 0)
-        columns = Kept.of(self.known.column_key, program.column_key)
-        rows = Kept.of(self.known.row_key, program.row_key)
-        now = program.taken(rows.order, columns.order)
-        before, self.known = self.known, now
-        self.columns, self.rows = columns.order, rows.order
-        m, n = len(rows.before), len(columns.before)
-        stay = Kept(columns.before, np.arange(n), columns.gone, np.arange(n, now.shape[1]))
-        held = Kept(rows.before, np.arange(m), rows.gone, np.arange(m, now.shape[0]))
-        old = [each for each in changed_coefficients(before, now, held, stay) if each[0] < m]
-        seconds = self.delete(rows.gone, columns.gone) + self.change(before, now, held, stay)
-        started = time.perf_counter()
-        for row, column, value in old:
-            self.lp.chgCoef(row, column, value)  # type: ignore[union-attr]
-        return seconds + time.perf_counter() - started + self.add(now, m, n)
+        x, y = self.in_order(program, lp.getPrimal(), lp.getDual()) if optimal else (None, None)
+        return Answer(
+            way=self.way,
+            optimal=optimal,
+            status="optimal" if optimal else "no optimum within the limits",
+            objective=float(objective) + program.offset if optimal else np.nan,
+            edit_s=edit_s,
+            solve_s=seconds,
+            iterations=int(lp.getNIterations()),
+            x=x,
+            y=y,
+        )
 
     def delete(self, rows: Ints, columns: Ints) -> float:
         """Delete the removed rows and columns, last first, with neighbours in one call."""
         lp = self.lp
-        assert lp is not None
-        started = time.perf_counter()
+        started = clock()
         for first, last in reversed(runs_of(columns)):
             lp.delCols(first, last)
         for first, last in reversed(runs_of(rows)):
             lp.delRows(first, last)
-        return time.perf_counter() - started
+        return clock() - started
 
-    def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> float:
-        """Update changed costs, bounds and sides of surviving rows and columns."""
-        lp = self.lp
-        assert lp is not None
-        costs = np.flatnonzero(before.c[columns.before] != now.c[columns.after])
-        boxes = np.flatnonzero(
-            (before.col_lower[columns.before] != now.col_lower[columns.after])
-            | (before.col_upper[columns.before] != now.col_upper[columns.after])
-        )
-        sides = np.flatnonzero(
-            (before.row_lower[rows.before] != now.row_lower[rows.after])
-            | (before.row_upper[rows.before] != now.row_upper[rows.after])
-        )
-        started = time.perf_counter()
-        for at in costs.tolist():
-            lp.chgObj(at, float(now.c[at]))
-        for at in boxes.tolist():
-            lp.chgBound(at, float(now.col_lower[at]), float(now.col_upper[at]))
-        for at in sides.tolist():
-            lp.chgSide(at, float(now.row_lower[at]), float(now.row_upper[at]))
-        return time.perf_counter() - started
+    def costs(self, places: Ints, costs: Floats) -> float:
+        """Change costs one by one."""
+        started = clock()
+        for at, cost in zip(places.tolist(), costs.tolist(), strict=True):
+            self.lp.chgObj(at, cost)
+        return clock() - started
+
+    def bounds(self, places: Ints, lower: Floats, upper: Floats) -> float:
+        """Change columns' bounds one by one."""
+        started = clock()
+        for at, low, high in zip(places.tolist(), lower.tolist(), upper.tolist(), strict=True):
+            self.lp.chgBound(at, low, high)
+        return clock() - started
+
+    def sides(self, places: Ints, lower: Floats, upper: Floats) -> float:
+        """Change rows' sides one by one."""
+        started = clock()
+        for at, low, high in zip(places.tolist(), lower.tolist(), upper.tolist(), strict=True):
+            self.lp.chgSide(at, low, high)
+        return clock() - started
+
+    def coefficients(self, changed: list[tuple[int, int, float]]) -> float:
+        """Change coefficients one by one."""
+        started = clock()
+        for row, column, value in changed:
+            self.lp.chgCoef(row, column, value)
+        return clock() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
         """Add new rows with their entries in older columns, then new columns."""
         lp = self.lp
-        assert lp is not None
         head = entries_of(now.A[:, :n].tocsr()[m:])
         tail = entries_of(now.A[:, n:].T.tocsr())
-        started = time.perf_counter()
+        started = clock()
         if head:
             lp.addRows(head, lhss=now.row_lower[m:].tolist(), rhss=now.row_upper[m:].tolist())
         if tail:
             lp.addCols(
                 tail, objs=now.c[n:].tolist(), lbs=now.col_lower[n:].tolist(), ubs=now.col_upper[n:].tolist()
             )  # fmt: skip
-        return time.perf_counter() - started
+        return clock() - started
 
 
 def entries_of(rows: sp.csr_array) -> list[list[tuple[int, float]]]:

@@ -1,0 +1,114 @@
+"""The load of a workload: work that can run in a window over what the GPUs do in it (docs/reference/simulator.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from copter_frontends.policy_kit.can_run import requested_gpus
+from copter_frontends.policy_kit.training_throughputs import TrainingThroughputs
+from copter_frontends.vocabulary import Job, Shape
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Offered load of a window.
+
+    Attributes
+    ----------
+    begin_s, end_s : float
+        The window, in simulated seconds.
+    all : float
+        Load of the cluster; above 1.0 no schedule can do the work in the window.
+    by_type : dict of GPU type to float
+        Share of each type's GPU time in the spread of jobs over types whose busiest type has the least.
+    """
+
+    begin_s: float
+    end_s: float
+    all: float
+    by_type: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the load as ``--json`` prints it."""
+        return {"all": self.all, "by_type": self.by_type, "begin_h": self.begin_s / 3600, "end_h": self.end_s / 3600}
+
+
+def offered_load(
+    jobs: Iterable[Job], rates: TrainingThroughputs, capacity: Mapping[str, int], begin_s: float, end_s: float
+) -> Load:
+    """Return the load that jobs offer to a cluster in a window.
+
+    A job that has its requested GPUs of its fastest type from its submission on does a part of its work within the
+    window: only that part counts, so work that cannot run in the window does not. The jobs are spread over the types
+    on which they run so that the busiest type has as little to do as possible; what it has to do, over its GPU time,
+    is the load. Other types than the fastest take longer for the same work.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+    rates : TrainingThroughputs
+        Speeds of the jobs on their requested GPUs, in wall-clock time.
+    capacity : mapping of GPU type to int
+        GPUs of the cluster.
+    begin_s, end_s : float
+        The window.
+    """
+    kinds = [kind for kind, count in capacity.items() if count]
+    empty = Load(begin_s, end_s, 0.0, dict.fromkeys(kinds, 0.0))
+    if not kinds or end_s <= begin_s:
+        return empty
+    row_of: dict[tuple[Shape, int], int] = {}
+    per_unit: list[list[float]] = []  # GPU seconds of a unit of work on each type, infinite where such jobs cannot run
+    gpus_of: list[int] = []
+    at: list[int] = []
+    facts: list[tuple[float, float]] = []
+    for job in jobs:
+        if job.submit_s < end_s:
+            gpus = requested_gpus(job)
+            key = job.shape, gpus
+            row = row_of.get(key)
+            if row is None:
+                speeds = [rates.rate(job, kind, gpus) if gpus <= capacity[kind] else 0.0 for kind in kinds]
+                row = row_of[key] = len(per_unit)
+                per_unit.append([gpus / speed if speed > 0 else np.inf for speed in speeds])
+                gpus_of.append(gpus)
+            at.append(row)
+            facts.append((job.submit_s, rates.work(job)))
+    if not facts:
+        return empty
+    submit_s, work = np.array(facts, dtype=np.float64).T
+    cost, rows = np.array(per_unit, dtype=np.float64), np.array(at)
+    fastest_s = (cost.min(axis=1) / np.array(gpus_of))[rows]  # of a unit
+    runs = np.isfinite(fastest_s)
+    ends_s = submit_s + np.where(runs, fastest_s, 0.0) * work
+    inside_s = np.maximum(np.minimum(ends_s, end_s) - np.maximum(submit_s, begin_s), 0.0)
+    units = np.bincount(rows, np.where(runs, inside_s / np.where(runs, fastest_s, 1.0), 0.0), len(per_unit))
+    has = np.array([capacity[kind] * (end_s - begin_s) for kind in kinds], dtype=np.float64)
+    return _spread(kinds, units.astype(np.float64), cost, has, empty)
+
+
+def _spread(kinds: list[str], units: Floats, cost: Floats, has: Floats, empty: Load) -> Load:
+    """Spread units of work of each kind of job over the types, so that the busiest type has the least share."""
+    some = np.flatnonzero(units > 0)
+    if not len(some):
+        return empty
+    job, kind = np.nonzero(np.isfinite(cost[some]))
+    share = units[some][job] * cost[some][job, kind] / has[kind]  # of the type's time, if it did all of it
+    n = len(job)
+    by_kind = np.zeros((len(kinds), n + 1))
+    by_kind[kind, np.arange(n)], by_kind[:, n] = share, -1.0
+    whole = np.zeros((len(some), n + 1))
+    whole[job, np.arange(n)] = 1.0
+    found = linprog(
+        np.append(np.zeros(n), 1.0), A_ub=by_kind, b_ub=np.zeros(len(kinds)), A_eq=whole, b_eq=np.ones(len(some))
+    )
+    used = by_kind[:, :n] @ found.x[:n]
+    return Load(empty.begin_s, empty.end_s, float(used.max()), dict(zip(kinds, used.tolist(), strict=True)))
