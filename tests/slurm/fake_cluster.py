@@ -99,7 +99,9 @@ class FakeCluster:
             words = ["chroot", self.root, "env", f"SLURM_CONF={self.env['SLURM_CONF']}", *words]
         elif as_user is not None:
             words = ["setpriv", "--reuid", as_user, "--regid", as_user, "--clear-groups", *words]
-        done = subprocess.run(words, env=self.env, input=stdin or "", capture_output=True, text=True, timeout=60, cwd="/tmp")
+        done = subprocess.run(
+            words, env=self.env, input=stdin or "", capture_output=True, text=True, timeout=60, cwd="/tmp"
+        )
         if done.returncode:
             raise NoCluster(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
@@ -165,5 +167,7 @@ def why_not(accounts: bool = False) -> str:
     done = subprocess.run([str(SCRIPT), "check"], capture_output=True, text=True)
     if done.returncode:
         return done.stdout.strip() or done.stderr.strip()
-    absent: Sequence[str] = [each for each in ("slurmdbd", "mariadbd") if accounts and not shutil.which(each, path="/usr/sbin:/usr/bin")]
+    absent: Sequence[str] = [
+        each for each in ("slurmdbd", "mariadbd") if accounts and not shutil.which(each, path="/usr/sbin:/usr/bin")
+    ]
     return f"missing: {', '.join(absent)} (ACCOUNTS=1 tests/slurm/cluster.sh install)" if absent else ""

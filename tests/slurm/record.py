@@ -100,7 +100,11 @@ SITUATIONS = {
 
 def _lose(cluster: FakeCluster, node: str) -> None:
     cluster.down(node, kill=True)
-    cluster.until(lambda: node not in cluster.run("sinfo", "-h", "-N", "-t", "idle,mixed,alloc", "-r", "-o", "%N").split(), f"{node} to be lost", 90.0)
+    cluster.until(
+        lambda: node not in cluster.run("sinfo", "-h", "-N", "-t", "idle,mixed,alloc", "-r", "-o", "%N").split(),
+        f"{node} to be lost",
+        90.0,
+    )
 
 
 def cleaned(text: str, cluster: FakeCluster) -> str:
@@ -127,7 +131,10 @@ def record(name: str, case: Situation, root: str) -> Path:
             cluster.running(*singles)
             time.sleep(1.5)
         if name == "reservations":
-            for made in ("ReservationName=mine Nodes=n1 Users=root StartTime=now Duration=600", "ReservationName=later Nodes=t2 Users=root StartTime=now+20minutes Duration=600"):
+            for made in (
+                "ReservationName=mine Nodes=n1 Users=root StartTime=now Duration=600",
+                "ReservationName=later Nodes=t2 Users=root StartTime=now+20minutes Duration=600",
+            ):
                 cluster.run("scontrol", "create", "reservation", *made.split()[0:1], *made.split()[1:])
         cluster.freeze()
         waiting = []
@@ -153,7 +160,11 @@ def record(name: str, case: Situation, root: str) -> Path:
         _settled(cluster)
         _documents(cluster, folder, "after")
         now = cluster.states()
-        begun = {job: nodes for job, (state, _, nodes) in now.items() if state != "PENDING" and was.get(job, ("PENDING",))[0] == "PENDING"}
+        begun = {
+            job: nodes
+            for job, (state, _, nodes) in now.items()
+            if state != "PENDING" and was.get(job, ("PENDING",))[0] == "PENDING"
+        }
         left = {job: reason for job, (state, reason, _) in now.items() if state == "PENDING"}
         asked = dict(zip(waiting, case.wait, strict=True))
         _write(folder / "started.json", {"started": begun, "waiting": left, "options": asked})
@@ -172,7 +183,9 @@ def _settled(cluster: FakeCluster) -> None:
 def _shards(cluster: FakeCluster) -> None:
     """Give each node four shards a GPU, which cluster.sh does not know of."""
     path = cluster.state / "slurm.conf"
-    path.write_text(path.read_text().replace("Gres=gpu:a100:4", "Gres=gpu:a100:4,shard:16").replace("GresTypes=gpu\n", ""))
+    path.write_text(
+        path.read_text().replace("Gres=gpu:a100:4", "Gres=gpu:a100:4,shard:16").replace("GresTypes=gpu\n", "")
+    )
     plain = cluster.state / "gres.conf"
     plain.write_text(plain.read_text() + "".join(f"NodeName=n{at} Name=shard Count=16\n" for at in (1, 2)))
     names = ("slurmctld", "n1", "n2")
@@ -189,7 +202,10 @@ def _documents(cluster: FakeCluster, folder: Path, when: str) -> None:
             (folder / f"{when}_{what}s.txt").write_text(cleaned(cluster.run("scontrol", "show", what), cluster))
         if cluster.version >= "23.02":
             for what in ("job", "node", "partition", "reservation"):
-                _write(folder / f"{when}_{what}s.json", json.loads(cleaned(cluster.run("scontrol", "show", what, "--json"), cluster)))
+                _write(
+                    folder / f"{when}_{what}s.json",
+                    json.loads(cleaned(cluster.run("scontrol", "show", what, "--json"), cluster)),
+                )
 
 
 def _rest(cluster: FakeCluster, folder: Path) -> None:
