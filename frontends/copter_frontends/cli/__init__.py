@@ -26,6 +26,7 @@ from copter_frontends.cli.resume import resume
 from copter_frontends.cli.serve import serve
 from copter_frontends.cli.shadow import shadow
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.cli.slurm import slurm
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
 
@@ -51,6 +52,7 @@ LINES = (
     (serve, "Schedule clusters over HTTP."),
     (shadow, "Watch another scheduler's cluster; decide nothing."),
     (simulate, "Simulate a policy on a cluster, round by round."),
+    (slurm, "Watch a Slurm cluster, or start its jobs."),
     (solve, "Solve the linear program in a file."),
     (tape, "Describe, cut, anonymise or export a tape."),
     (verify, "Check the answers on tapes without a solver."),
