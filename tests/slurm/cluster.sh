@@ -12,7 +12,7 @@
 # squeue, sinfo, scontrol and sbatch talk to the cluster. Several clusters run beside each other on other ports.
 #
 # What the cluster is, by environment:
-#   NODES    a line a node or range of nodes: name, CPUs, MB of memory, GPU type (- for none), GPUs, features (- for none)
+#   NODES    a line a node or range of nodes: name, CPUs, MB of memory, GPU type (- for no GPUs, any for GPUs without a type), GPUs, features (- for none)
 #   PARTITIONS  lines of slurm.conf for partitions; by default one, "all", over all nodes
 #   EXTRA    further lines of slurm.conf
 #   PORT     first of the ports: slurmctld PORT, slurmrestd PORT+1, slurmdbd PORT+2, nodes from PORT+10 (default: free ones)
@@ -69,6 +69,8 @@ for _ in range(200):
     break
 PY
 }
+
+typed() { [ "$1" = any ] || printf ':%s' "$1"; }
 
 # One line a node, ranges such as n[1-4] spread out.
 each_node() {
@@ -138,7 +140,7 @@ CONF
     local at=$((port + 10))
     each_node | { while read -r name cpus memory kind gpus features; do
       echo "NodeName=$name NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=$at CPUs=$cpus RealMemory=$memory State=UNKNOWN$(
-        [ "$kind" = - ] || printf ' Gres=gpu:%s:%s' "$kind" "$gpus")$([ "$features" = - ] || printf ' Feature=%s' "$features")"
+        [ "$kind" = - ] || printf ' Gres=gpu%s:%s' "$(typed "$kind")" "$gpus")$([ "$features" = - ] || printf ' Feature=%s' "$features")"
       at=$((at + 1))
     done; }
     echo "${PARTITIONS:-PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE}"
@@ -146,7 +148,7 @@ CONF
   each_node | while read -r name _ _ kind gpus _; do
     [ "$kind" = - ] && continue
     for number in $(seq 0 $((gpus - 1))); do : >"$state/gpu/$name-$number"; done
-    echo "NodeName=$name Name=gpu Type=$kind File=$state/gpu/$name-[0-$((gpus - 1))]"
+    echo "NodeName=$name Name=gpu$([ "$kind" = any ] || printf ' Type=%s' "$kind") File=$state/gpu/$name-[0-$((gpus - 1))]"
   done >"$state/gres.conf"
   case $version in 2[0-2].*|23.02*) ;; *) echo "CgroupPlugin=disabled" >"$state/cgroup.conf" ;; esac
   cat >"$state/env" <<ENV
@@ -288,6 +290,9 @@ case $command in
   check) missing || exit 3 ;;
   start|stop|down|up)
     [ $# -ge 1 ] || fail "$command needs the folder of the cluster"
+    if [ "$command" = start ] && [ -n "${ROOT:-}" ] && [ ! -e "$1" ]; then
+      mkdir -p "$ROOT$1" && ln -s "$ROOT$1" "$1"  # one path for both sides of chroot
+    fi
     mkdir -p "$1"; STATE=$(cd "$1" && pwd); shift
     [ -f "$STATE/root" ] && ROOT=$(cat "$STATE/root")
     case $command in

@@ -54,7 +54,7 @@ def _do(*commands: str) -> Callable[[FakeCluster, list[str], list[str]], None]:
             if command.startswith("sleep "):
                 time.sleep(float(command.split()[1]))
                 continue
-            cluster.run(*(names.get(word, word) for word in command.split()))
+            cluster.run(*re.sub(r"\b[rw]\d+\b", lambda found: names[found[0]], command).split())
 
     return step
 
@@ -70,7 +70,7 @@ SITUATIONS = {
     "suspended": Situation((A100 + " -w n1", T4 + " -w t1", "-n4 -w t2"), ("--gres=gpu:a100:4 -n1 -w n1", "--gres=gpu:t4:2 -n1 -w t1", "-n1 -w n1", "-n4 -w t2", "-n1 --gres=gpu:a100:2"), _do("scontrol suspend r0", "scontrol suspend r1", "scontrol suspend r2")),
     "node_states": Situation(("-w n1 -n1 --gres=gpu:a100:1",), ("--gres=gpu:a100:1 -n1", "--gres=gpu:t4:1 -n1", "-w n1 -n1", "-w t1 -n1", "-n1", "-N4 -n4", "-w n2,t2 -N2 -n2"), _do("scontrol update NodeName=n1 State=DRAIN Reason=fan", "scontrol update NodeName=n2 State=DOWN Reason=lost", "scontrol update NodeName=t1 State=DRAIN Reason=disk")),
     "node_lost": Situation((), ("--gres=gpu:a100:4 -n1 -w n1", "--gres=gpu:a100:4 -n1", "--gres=gpu:t4:1 -n1"), lambda cluster, running, waiting: _lose(cluster, "n1")),
-    "node_future": Situation((), ("--gres=gpu:a100:4 -n1", "-n1 --gres=gpu:t4:2", "-n1 --gres=gpu:t4:2"), _do("scontrol update NodeName=n1 State=FAIL Reason=fan", "scontrol update NodeName=t1 State=POWER_DOWN_FORCE Reason=x")),
+    "node_future": Situation((), ("--gres=gpu:a100:4 -n1", "-n1 --gres=gpu:t4:2", "-n1 --gres=gpu:t4:2"), _do("scontrol update NodeName=n1 State=FAIL Reason=fan", "scontrol update NodeName=t1 State=FUTURE")),
     "arrays": Situation(("--array=0-5%2 -n1 --gres=gpu:a100:1",), ("--array=0-3%1 -n1 --gres=gpu:t4:1", "--array=1,3,5-9:2 -n1 --gres=gpu:a100:2", "--array=0-40 -n1 --gres=gpu:1"), None),
     "holds": Situation((T4,), ("-H -n1 --gres=gpu:1", "-n1 --gres=gpu:1", "-n1 --gres=gpu:1", "-n1 --gres=gpu:a100:1", "-n1 --gres=gpu:a100:1", "-n1 --priority=0"), _do("scontrol hold w1", "scontrol update JobId=w2 Priority=0", "scontrol requeuehold r0", "sleep 2")),
     "dependency": Situation((T4,), ("-n1 --dependency=afterok:1 --gres=gpu:1", "-n1 --dependency=singleton --gres=gpu:1", "-n1 -J other --dependency=singleton --gres=gpu:1", "-n1 --dependency=afternotok:1 --gres=gpu:1", "-n1 --dependency=after:1 --gres=gpu:1", "-n1 --gres=gpu:1"), None),
@@ -86,8 +86,8 @@ SITUATIONS = {
     "reservations": Situation((T4 + " -w t1",), ("-n1 --gres=gpu:a100:4 --reservation=mine", "-n1 --gres=gpu:a100:4", "-n1 --gres=gpu:a100:4 -w n1", "-n1 --gres=gpu:t4:2 -w t2 -t 60", "-n1 --gres=gpu:t4:1 -w t2 -t 5", "-n1 --reservation=later", "-n1 --gres=gpu:a100:1 -w n2"), None),
     "licenses": Situation(("-n1 -L matlab:3",), ("-n1 -L matlab:2 --gres=gpu:1", "-n1 -L matlab:1 --gres=gpu:1", "-n1 -L idl:1 --gres=gpu:1", "-n1 --gres=gpu:1"), extra="Licenses=matlab:4,idl:1"),
     "shapes": Situation(("-w n1 -n1 --gres=gpu:a100:4",), ("-N2-4 -n4 --gres=gpu:2", "--contiguous -N2 -n2", "-N2 --ntasks-per-node=2 --gres=gpu:t4:1", "-N1 -n1 --gres=gpu:a100:4 --requeue", "-N3 -n3 --gres=gpu:2", "-N2 -n2 --gres=gpu:2", "-N1-2 -n10")),
-    "untyped": Situation(("-n1 --gres=gpu:2", "-n1 --gres=gpu:2"), ("-n1 --gres=gpu:2", "-n1 --gres=gpu:4", "-N2 -n2 --gres=gpu:1", "-n1"), nodes="gpu[08-11] 4 4000 - 0 -\ng[1-2] 8 8000 - 0 big", extra=""),
-    "cpu_only": Situation(("-n4 -N1", "-n3 -N1"), ("-n4 -N1", "-n1", "-N2 -n8", "-n40", "-N3 -n3"), nodes="node[08-11] 4 4000 - 0 -"),
+    "untyped": Situation(("-n1 --gres=gpu:2", "-n1 --gres=gpu:2"), ("-n1 --gres=gpu:2", "-n1 --gres=gpu:4", "-N2 -n2 --gres=gpu:1", "-n1"), nodes="c[8-11] 4 4000 - 0 -\ng[1-2] 8 8000 any 4 big", extra=""),
+    "cpu_only": Situation(("-n4 -N1", "-n3 -N1"), ("-n4 -N1", "-n1", "-N2 -n8", "-n40", "-N3 -n3"), nodes="node[8-11] 4 4000 - 0 -"),
     "het": Situation((A100,), ("-n1 --gres=gpu:a100:2 : -n1 --gres=gpu:t4:1", "-n1 --gres=gpu:a100:4 : -n1 --gres=gpu:a100:1", "-n1 --gres=gpu:t4:2")),
     "shards": Situation(("-n1 --gres=shard:3", "-n1 --gres=gpu:1 -w n1"), ("-n1 --gres=shard:4", "-n1 --gres=shard:8", "-n1 --gres=gpu:4", "-n1 --gres=gpu:3", "-n1 --gres=shard:2 -w n1"), nodes="n[1-2] 8 8000 a100 4 shards", extra="GresTypes=gpu,shard"),
     "oversubscribe": Situation(("-n8 -N1 -w n1 -s",), ("-n8 -N1 -s -w n1", "-n8 -N1 -w n1", "-n1 --gres=gpu:a100:4 -w n1", "-n8 -N1"), partitions="PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=YES:2 MaxTime=INFINITE"),

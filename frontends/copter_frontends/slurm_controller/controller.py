@@ -121,7 +121,7 @@ class Controller:
         blocked = blocked_nodes(self._reservations, cluster.now_s)
         partitions_of(self._partitions, cluster)
         planned_for = {name: each for name, each in profiles.items() if name not in self.asked}
-        for name, each in self.asked.items():  # an asked start holds its nodes until it runs or is given up
+        for each in self.asked.values():  # an asked start holds its nodes until it runs or is given up
             if all(node in cluster.nodes for node in each.start.nodes):
                 take(cluster, each.start.job, each.start, each.start.nodes)
         for name, (until, why) in list(self.refused.items()):
@@ -198,7 +198,7 @@ class Controller:
                 done.given_up += 1
                 self._update(
                     done, name, f"gives up ({job.reason or 'not started'})",
-                    lambda name=name, own=own: self.door.postpone(name, self.options.lease_s, _asked_gpus(own), True),
+                    lambda name=name, own=own: self.door.postpone(name, self.options.lease_s, _gpus(own, own.gpus), True),
                 )  # fmt: skip
                 del self.asked[name]
                 self.refused[name] = (cluster.now_s + self.options.give_up_s, "Slurm did not start it where planned")
@@ -219,9 +219,9 @@ class Controller:
 
     def _start(self, start: Start, cluster: ClusterNow, done: Step) -> None:
         own = self.own[start.job.id][0]
-        asked = str(start.gpus) if start.kind == "gpu" else f"{start.kind}:{start.gpus}"
-        changed = asked if start.gpus and (start.gpus, start.kind) != (own.gpus, own.gpu_type) else None
-        text = f"starts on {','.join(start.nodes)}" + (f" with {asked}" if changed else "")
+        # The nodes decide on the type; a type on a job that asked for none is refused.
+        changed = _gpus(own, start.gpus) if start.gpus != own.gpus else None
+        text = f"starts on {','.join(start.nodes)}" + (f" with {changed} GPUs" if changed else "")
         if self._update(done, start.job.id, text, lambda: self.door.start(start.job.id, start.nodes, changed)):
             done.started += 1
             if not self.options.dry_run:
@@ -256,8 +256,8 @@ class Controller:
         return True
 
 
-def _asked_gpus(job: JobNow) -> str | None:
-    """Return the GPUs a node that a job asked for itself."""
-    if not job.gpus:
+def _gpus(job: JobNow, count: int) -> str | None:
+    """Return a number of GPUs a node as a job asked for them, with its type if it named one; None for no GPUs."""
+    if not count:
         return None
-    return f"{job.gpu_type}:{job.gpus}" if job.gpu_type else str(job.gpus)
+    return f"{job.gpu_type}:{count}" if job.gpu_type else str(count)
