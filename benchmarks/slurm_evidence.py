@@ -28,7 +28,7 @@ from tests.slurm.fake_cluster import FakeCluster  # noqa: E402
 DATA, PAGE = ROOT / "docs" / "results" / "slurm.json", ROOT / "docs" / "results" / "slurm.md"
 SCHEDULER = (
     "SchedulerParameters=bf_interval=1,bf_continue,bf_resolution=1,bf_max_job_test=1000,default_queue_depth=1000,"
-    "sched_interval=2,bf_window=60"
+    "sched_interval=1,bf_window=60"
 )
 SMALL_FIRST = "PriorityType=priority/multifactor\nPriorityWeightJobSize=100000\nPriorityFavorSmall=YES\nPriorityCalcPeriod=1"
 SETTINGS = {
@@ -129,7 +129,7 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
         speeds = f", speed: {{a100: {fast}, t4: 1}}" if kind == "mixed" else ""
         lines.append(f"{app}: {{seconds: {seconds * (1.5 if kind == 'mixed' else 1.0)}, rate: {rate}{speeds}}}\n")
     profiles.write_text("".join(lines))
-    log = Path("/tmp/ctl.log").open("wb")
+    log = (cluster.folder / "controller.log").open("wb")
     return subprocess.Popen(
         [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.2",
          "--lease", str(LEASE_S)],

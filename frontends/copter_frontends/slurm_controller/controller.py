@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from copter import Settings
 from copter_frontends.queues import QueueError
-from copter_frontends.slurm_controller.doors import Door, RefusedError
+from copter_frontends.slurm_controller.doors import Door
 from copter_frontends.slurm_controller.horizon import Start, take
 from copter_frontends.slurm_controller.limits import Limit, limits_of
 from copter_frontends.slurm_controller.outside import blocked_nodes, partitions_of, weights_of
 from copter_frontends.slurm_controller.policy import Policy, Rules
 from copter_frontends.slurm_controller.profiles import MARK, Estimates, Profile, ProfileError, parsed
-from copter_frontends.slurm_controller.reading import FREE_TO_START, ClusterNow, JobNow
+from copter_frontends.slurm_controller.reading import ClusterNow, JobNow
 from copter_frontends.views.documents import BlindError
 
 RENEW = 0.5  # a lease is renewed once so much of it has passed
+AT_A_TIME = 6  # updates that are sent at a time
 STALE_S = 300.0  # age at which limits, partitions and reservations are read again
+
+
+Update = tuple[str, str, Callable[[], None]]  # job, what is done in words, the update
 
 
 @dataclass(slots=True)
@@ -94,6 +100,7 @@ class Controller:
         self.file, self.learned = profiles or {}, learned
         self.asked: dict[str, Asked] = {}
         self.own: dict[str, tuple[JobNow, Profile]] = {}  # each job as it was first seen
+        self._threads = ThreadPoolExecutor(AT_A_TIME)
         self.refused: dict[str, tuple[float, str]] = {}  # jobs whose update was refused: when they are tried again, why
         self._ran: dict[str, Start] = {}  # starts that were made, until the job ends
         self._outside_s = -STALE_S
@@ -132,22 +139,28 @@ class Controller:
         plan = self.policy.plan(cluster, planned_for, limits, blocked, weights)
         done.plan_s = self.policy.horizon.solve_s
         done.left |= plan.left_out
-        for start in plan.starts:
-            self._start(start, cluster, done)
         begun = {start.job.id for start in plan.starts}
-        for name in planned_for:
-            job = cluster.jobs[name]
-            if job.waits and name not in begun and name not in plan.left_out:
-                self._renew(job, cluster, done)
+        late = [
+            cluster.jobs[name]
+            for name in planned_for
+            if cluster.jobs[name].waits and name not in begun and name not in plan.left_out
+            and self._is_due(cluster.jobs[name], cluster.now_s)
+        ]  # fmt: skip
+        made = self._update_all(done, [*map(self._start, plan.starts), *map(self._renewal, late)])
+        for start, is_made in zip(plan.starts, made, strict=False):
+            if is_made:
+                done.started += 1
+                if not self.options.dry_run:
+                    self.asked[start.job.id] = Asked(start, cluster.now_s)
+        done.renewed += sum(made[len(plan.starts) :])
         done.waiting = sum(cluster.jobs[name].waits for name in profiles if name in cluster.jobs)
         return done
 
     def close(self) -> Step:
         """Hand every job that waits under the controller to Slurm."""
         done = Step()
-        for job in self.door.read().jobs.values():
-            if job.waits and job.id in self.own and job.reason in FREE_TO_START and job.begins_s:
-                self._update(done, job.id, "hands to Slurm", lambda job=job: self.door.release(job.id))
+        jobs = [job.id for job in self.door.read().jobs.values() if job.waits and job.id in self.own]
+        self._update_all(done, [(name, "is Slurm's again", partial(self.door.release, name)) for name in jobs])
         return done
 
     # What is under the controller -----------------------------------------------------------------------------------
@@ -196,10 +209,8 @@ class Controller:
             elif cluster.now_s - asked.at_s >= self.options.give_up_s:
                 own = self.own[name][0]
                 done.given_up += 1
-                self._update(
-                    done, name, f"gives up ({job.reason or 'not started'})",
-                    lambda name=name, own=own: self.door.postpone(name, self.options.lease_s, _gpus(own, own.gpus), True),
-                )  # fmt: skip
+                back = partial(self.door.postpone, name, self.options.lease_s, _gpus(own, own.gpus), True)
+                self._update_all(done, [(name, f"gives up ({job.reason or 'not started'})", back)])
                 del self.asked[name]
                 self.refused[name] = (cluster.now_s + self.options.give_up_s, "Slurm did not start it where planned")
 
@@ -217,43 +228,52 @@ class Controller:
 
     # Updates --------------------------------------------------------------------------------------------------------
 
-    def _start(self, start: Start, cluster: ClusterNow, done: Step) -> None:
+    def _start(self, start: Start) -> Update:
         own = self.own[start.job.id][0]
         # The nodes decide on the type; a type on a job that asked for none is refused.
         changed = _gpus(own, start.gpus) if start.gpus != own.gpus else None
         text = f"starts on {','.join(start.nodes)}" + (f" with {changed} GPUs" if changed else "")
-        if self._update(done, start.job.id, text, lambda: self.door.start(start.job.id, start.nodes, changed)):
-            done.started += 1
-            if not self.options.dry_run:
-                self.asked[start.job.id] = Asked(start, cluster.now_s)
+        return start.job.id, text, lambda: self.door.start(start.job.id, start.nodes, changed)
 
-    def _renew(self, job: JobNow, cluster: ClusterNow, done: Step) -> None:
-        left = job.begins_s - cluster.now_s
-        if left > RENEW * self.options.lease_s and (job.reason == "BeginTime" or left > 0.0):
-            return
-        if self._update(
-            done, job.id, f"waits at most {self.options.lease_s} s more",
-            lambda: self.door.postpone(job.id, self.options.lease_s),
-        ):  # fmt: skip
-            done.renewed += 1
+    def _is_due(self, job: JobNow, now_s: float) -> bool:
+        """Return whether a job's lease must be renewed, or is given for the first time."""
+        left = job.begins_s - now_s
+        return left <= RENEW * self.options.lease_s or (job.reason != "BeginTime" and left <= 0.0)
 
-    def _update(self, done: Step, name: str, text: str, act: Callable[[], None]) -> bool:
-        """Make one update, or say what it would be; a refusal is noted, and the job is left alone for a while."""
-        done.lines.append(f"job {name} {text}")
+    def _renewal(self, job: JobNow) -> Update:
+        seconds = self.options.lease_s
+        return job.id, f"waits at most {seconds} s more", lambda: self.door.postpone(job.id, seconds)
+
+    def _update_all(self, done: Step, updates: Sequence[Update]) -> list[bool]:
+        """Make updates, some at a time; return which were made. A refusal is noted, and its job left alone for a while.
+
+        Raises
+        ------
+        BlindError
+            If Slurm did not answer; the other updates were tried all the same.
+        """
         if self.options.dry_run:
-            return True
-        try:
-            act()
-        except BlindError:
-            raise
-        except RefusedError as error:
-            done.lines[-1] += f": refused: {error}"
-            self.refused[name] = (self.door.now_s() + self.options.lease_s, str(error))
-            return False
-        except QueueError as error:
-            done.lines[-1] += f": failed: {error}"
-            return False
-        return True
+            done.lines += [f"job {name} {text}" for name, text, _ in updates]
+            return [True] * len(updates)
+        made, blind = [], None
+        for (name, text, _), error in zip(updates, self._threads.map(_tried, updates), strict=True):
+            made.append(error is None)
+            done.lines.append(f"job {name} {text}" + ("" if error is None else f": not done: {error}"))
+            if isinstance(error, BlindError):
+                blind = error
+            elif error is not None:
+                self.refused[name] = (self.door.now_s() + self.options.lease_s, str(error))
+        if blind is not None:
+            raise blind
+        return made
+
+
+def _tried(update: Update) -> QueueError | None:
+    try:
+        update[2]()
+    except QueueError as error:
+        return error
+    return None
 
 
 def _gpus(job: JobNow, count: int) -> str | None:

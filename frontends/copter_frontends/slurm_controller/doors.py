@@ -232,7 +232,7 @@ class Rest(Door):
     def update(self, job: str, change: Change) -> None:
         """Change a waiting job by one request."""
         old = self.api <= "v0.0.38"
-        begin: Any = change.begin_s if old else {"set": True, "infinite": False, "number": change.begin_s}
+        begin: Any = f"uts{change.begin_s}" if old else {"set": True, "infinite": False, "number": change.begin_s}
         fields: dict[str, Any] = {"begin_time": begin}
         if change.nodes is not None:
             fields["required_nodes"] = list(change.nodes)

@@ -225,7 +225,7 @@ class Policy:
             if len(when) >= wish.job.node_count:
                 chosen = when[: wish.job.node_count]
                 in_s = chosen[-1][0]
-                if best is None or in_s + way.seconds < best.in_s + best.way.seconds:
+                if best is None or in_s + self._worth_s(way) < best.in_s + self._worth_s(best.way):
                     best = Reserved(wish, way, tuple(name for _, name in chosen), in_s)
         if best is None or math.isinf(best.in_s):
             return
@@ -237,6 +237,10 @@ class Policy:
             return
         found.reserved.append(best)
         kept.update({name: min(best.in_s, kept.get(name, math.inf)) for name in best.nodes})
+
+    def _worth_s(self, way: Way) -> float:
+        """Return a way's run time as the program weighs it."""
+        return way.own_seconds + self.rules.run_weight * (way.seconds - way.own_seconds)
 
     @staticmethod
     def _free_in(
