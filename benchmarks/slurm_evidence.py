@@ -37,7 +37,7 @@ SETTINGS = {
     "fifo-a100": "Slurm: backfill, every user asks for `-C a100`",
     "copter": "copter slurm run",
 }
-LEASE_S = 60
+LEASE_S = 120
 LATEST_S = 400.0  # longest wall-clock time of a stream
 
 
@@ -74,7 +74,7 @@ def measured(kind: str, seed: int, setting: str, count: int) -> dict[str, Any]:
     """Run one stream; return its figures."""
     jobs = stream(kind, seed, count)
     extra = f"{SCHEDULER}\nDefMemPerCPU=100\n" + (SMALL_FIRST if setting == "small" else "")
-    with FakeCluster(NODES[kind], extra=extra) as cluster:
+    with FakeCluster(NODES[kind], extra=extra, rest=True, more={"MIN_JOB_AGE": "10"}) as cluster:
         out = cluster.folder / "out"
         out.mkdir()
         controller = _controller(cluster, kind) if setting == "copter" else None
@@ -129,11 +129,11 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
         speeds = f", speed: {{a100: {fast}, t4: 1}}" if kind == "mixed" else ""
         lines.append(f"{app}: {{seconds: {seconds * (1.5 if kind == 'mixed' else 1.0)}, rate: {rate}{speeds}}}\n")
     profiles.write_text("".join(lines))
-    log = (cluster.folder / "controller.log").open("wb")
+    log = Path("/tmp/ctl.log").open("wb")
     return subprocess.Popen(
-        [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.2",
-         "--lease", str(LEASE_S)],
-        env=cluster.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.15",
+         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address],
+        env={**cluster.env, "SLURM_JWT": cluster.token()}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 

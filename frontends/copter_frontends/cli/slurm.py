@@ -91,6 +91,8 @@ def slurm_shadow(**given: Any) -> int:
 @click.option("--patience", type=FiniteRange(min=0), default=4.0, show_default=True, metavar="RUNS",
               help="Nodes are kept free for the oldest large job once it has waited so many typical run times.")  # fmt: skip
 @click.option("--lock", type=_FILE, help="File that only one controller holds  [default: one in the temporary folder]")
+@click.option("--alive", type=_FILE,
+              help="File for the time of the last step; job_submit.lua gives leases only while it is recent.")  # fmt: skip
 @click.option("--tape", type=_FILE, help="Record the plans here, for `copter replay` and `verify`.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 def slurm_run(**given: Any) -> int:
@@ -132,6 +134,8 @@ def _loop(controller: Any, given: dict[str, Any]) -> int:
         while True:
             try:
                 step = controller.step()
+                if given["alive"] is not None:
+                    _say_alive(Path(given["alive"]))
                 for line in step.lines:
                     if not line.endswith("s more") or given["dry_run"]:
                         click.echo(f"{'would: ' if given['dry_run'] else ''}{line}")
@@ -163,6 +167,12 @@ def _loop(controller: Any, given: dict[str, Any]) -> int:
                 )
         complain("stopped")
         return 0
+
+
+def _say_alive(path: Path) -> None:
+    spare = path.with_suffix(".new")
+    spare.write_text(f"{int(time.time())}\n")
+    os.replace(spare, path)
 
 
 class _locked:

@@ -8,26 +8,37 @@ Slurm starts it as it would have without copter.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from copter import Settings
 from copter_frontends.queues import QueueError
 from copter_frontends.slurm_controller.doors import Door
-from copter_frontends.slurm_controller.horizon import Start, take
+from copter_frontends.slurm_controller.horizon import Start, give, take
 from copter_frontends.slurm_controller.limits import Limit, limits_of
 from copter_frontends.slurm_controller.outside import blocked_nodes, partitions_of, weights_of
 from copter_frontends.slurm_controller.policy import Policy, Rules
-from copter_frontends.slurm_controller.profiles import MARK, Estimates, Profile, ProfileError, parsed
+from copter_frontends.slurm_controller.profiles import (
+    MARK,
+    Estimates,
+    Profile,
+    ProfileError,
+    asked_before,
+    asking,
+    parsed,
+)
 from copter_frontends.slurm_controller.reading import ClusterNow, JobNow
 from copter_frontends.views.documents import BlindError
 
 RENEW = 0.5  # a lease is renewed once so much of it has passed
 AT_A_TIME = 6  # updates that are sent at a time
+LAG_SHARE = 0.1  # weight of the newest start in the usual time from a plan to a start
+SOONEST = 0.3  # a job that has more than this part of its run before it does not count as ending soon
 STALE_S = 300.0  # age at which limits, partitions and reservations are read again
 
 
@@ -100,6 +111,7 @@ class Controller:
         self.file, self.learned = profiles or {}, learned
         self.asked: dict[str, Asked] = {}
         self.own: dict[str, tuple[JobNow, Profile]] = {}  # each job as it was first seen
+        self.lag_s = 0.0  # usual time from a plan to its job's start
         self._threads = ThreadPoolExecutor(AT_A_TIME)
         self.refused: dict[str, tuple[float, str]] = {}  # jobs whose update was refused: when they are tried again, why
         self._ran: dict[str, Start] = {}  # starts that were made, until the job ends
@@ -136,7 +148,9 @@ class Controller:
                 done.left[name] = why
                 del planned_for[name]
         weights = weights_of(cluster, self._by_priority)
-        plan = self.policy.plan(cluster, planned_for, limits, blocked, weights)
+        runs_s = {name: start.seconds for name, start in self._ran.items()}
+        self._see_soon_free(cluster, runs_s)
+        plan = self.policy.plan(cluster, planned_for, limits, blocked, weights, runs_s)
         done.plan_s = self.policy.horizon.solve_s
         done.left |= plan.left_out
         begun = {start.job.id for start in plan.starts}
@@ -160,7 +174,13 @@ class Controller:
         """Hand every job that waits under the controller to Slurm."""
         done = Step()
         jobs = [job.id for job in self.door.read().jobs.values() if job.waits and job.id in self.own]
-        self._update_all(done, [(name, "is Slurm's again", partial(self.door.release, name)) for name in jobs])
+        updates = []
+        for name in jobs:
+            own, back = self.own[name][0], partial(self.door.release, name)
+            if name in self.asked:
+                back = partial(self.door.take_back, name, 0, own.required, _gpus(own, own.gpus), own.comment)
+            updates.append((name, "is Slurm's again", back))
+        self._update_all(done, updates)
         return done
 
     # What is under the controller -----------------------------------------------------------------------------------
@@ -171,6 +191,7 @@ class Controller:
             if not (job.comment.startswith(MARK) or job.partition in self.options.partitions):
                 continue
             if job.id not in self.own:
+                job = self._as_it_was(job, cluster.now_s)
                 try:
                     profile = parsed(job.comment, self.file) or Profile(job.user)
                 except ProfileError as error:
@@ -183,6 +204,15 @@ class Controller:
             self.asked.pop(name, None)
             self.refused.pop(name, None)
         return found
+
+    def _as_it_was(self, job: JobNow, now_s: float) -> JobNow:
+        """Return a job as its user submitted it: a controller that ended may have asked for its start."""
+        before = asked_before(job.comment)
+        if before is None:
+            return job
+        if job.waits:
+            self.asked[job.id] = Asked(Start(job, job.required, job.gpu_type or "gpu", job.gpus, math.inf), now_s)
+        return replace(job, comment=before[0], gpus=before[1], required=())
 
     def _learn(self, cluster: ClusterNow) -> None:
         changed = False
@@ -205,14 +235,34 @@ class Controller:
             job = cluster.jobs.get(name)
             if job is None or not job.waits:
                 self._ran[name] = asked.start
+                if job is not None:
+                    lag = max(0.0, cluster.now_s - asked.at_s)
+                    self.lag_s += LAG_SHARE * (min(lag, self.options.give_up_s) - self.lag_s)
                 del self.asked[name]
             elif cluster.now_s - asked.at_s >= self.options.give_up_s:
                 own = self.own[name][0]
                 done.given_up += 1
-                back = partial(self.door.postpone, name, self.options.lease_s, _gpus(own, own.gpus), True)
+                gpus, seconds = _gpus(own, own.gpus), self.options.lease_s
+                back = partial(self.door.take_back, name, seconds, own.required, gpus, own.comment)
                 self._update_all(done, [(name, f"gives up ({job.reason or 'not started'})", back)])
                 del self.asked[name]
                 self.refused[name] = (cluster.now_s + self.options.give_up_s, "Slurm did not start it where planned")
+
+    def _see_soon_free(self, cluster: ClusterNow, runs_s: Mapping[str, float]) -> None:
+        """Count what a running job holds as free once it is expected to end within the time that a start takes.
+
+        The next job then waits at Slurm for its node, so that no GPU is idle while the controller reads and asks.
+        """
+        for name, seconds in runs_s.items():
+            job = cluster.jobs.get(name)
+            if job is None or job.waits:
+                continue
+            left = job.started_s + seconds - cluster.now_s
+            if 0.0 <= left <= min(self.lag_s, SOONEST * seconds):
+                start = self._ran[name]
+                if all(node in cluster.nodes for node in start.nodes):
+                    give(cluster, start)
+                    del cluster.jobs[name]
 
     def _see_outside(self, now_s: float) -> None:
         """Read limits, partitions and reservations, which change seldom."""
@@ -233,7 +283,8 @@ class Controller:
         # The nodes decide on the type; a type on a job that asked for none is refused.
         changed = _gpus(own, start.gpus) if start.gpus != own.gpus else None
         text = f"starts on {','.join(start.nodes)}" + (f" with {changed} GPUs" if changed else "")
-        return start.job.id, text, lambda: self.door.start(start.job.id, start.nodes, changed)
+        comment = asking(own.comment, own.gpus)
+        return start.job.id, text, lambda: self.door.start(start.job.id, start.nodes, changed, comment)
 
     def _is_due(self, job: JobNow, now_s: float) -> bool:
         """Return whether a job's lease must be renewed, or is given for the first time."""

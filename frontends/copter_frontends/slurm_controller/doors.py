@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from copter_frontends.slurm_controller.profiles import asked_before
 from copter_frontends.slurm_controller.reading import ClusterNow, cluster_now
 from copter_frontends.views import ViewError
 from copter_frontends.views.documents import MOST_BYTES, BlindError, parse_json
@@ -40,11 +41,13 @@ class Change:
         Required nodes; empty for none.
     gpus : str, optional
         GPUs a node, such as "a100:4" or "4".
+    comment : str, optional
     """
 
     begin_s: int
     nodes: tuple[str, ...] | None = None
     gpus: str | None = None
+    comment: str | None = None
 
 
 class Door(ABC):
@@ -91,16 +94,17 @@ class Door(ABC):
         """Return nodes and jobs; BlindError if Slurm does not answer."""
         return cluster_now(*self.documents(), self.now_s())
 
-    def start(self, job: str, nodes: Sequence[str], gpus: str | None) -> None:
+    def start(self, job: str, nodes: Sequence[str], gpus: str | None, comment: str | None = None) -> None:
         """Let a waiting job start now on some nodes, with some GPUs a node (None: as it asked)."""
-        self.update(job, Change(int(self.now_s()), tuple(nodes), gpus))
+        self.update(job, Change(int(self.now_s()), tuple(nodes), gpus, comment))
 
-    def postpone(self, job: str, seconds: int, gpus: str | None = None, open_nodes: bool = False) -> None:
-        """Let Slurm start a job by itself no sooner than so many seconds from now.
+    def postpone(self, job: str, seconds: int) -> None:
+        """Let Slurm start a job by itself no sooner than so many seconds from now."""
+        self.update(job, Change(int(self.now_s()) + seconds))
 
-        `gpus` gives the job its own GPUs back; `open_nodes` takes the required nodes away.
-        """
-        self.update(job, Change(int(self.now_s()) + seconds, () if open_nodes else None, gpus))
+    def take_back(self, job: str, seconds: int, nodes: Sequence[str], gpus: str | None, comment: str) -> None:
+        """Undo a start that was not made: the job's own nodes, GPUs and comment, and a new lease."""
+        self.update(job, Change(int(self.now_s()) + seconds, tuple(nodes), gpus, comment))
 
     def release(self, job: str) -> None:
         """Let Slurm start a job as soon as it can."""
@@ -156,6 +160,8 @@ class Commands(Door):
             words.append(f"ReqNodeList={','.join(change.nodes)}")
         if change.gpus is not None:
             words.append(f"TresPerNode=gres:gpu:{change.gpus}")
+        if change.comment is not None:
+            words.append(f"Comment={change.comment}")
         self._run("scontrol", "update", *words)
 
 
@@ -177,6 +183,8 @@ class Rest(Door):
     ) -> None:  # fmt: skip
         super().__init__(clock)
         self.address, self.user, self.token = address.rstrip("/"), user, token
+        self._names: set[str] = set()
+        self._own_excluded: dict[str, str] = {}
         self.api = api or self._found()
 
     def _found(self) -> str:
@@ -215,7 +223,18 @@ class Rest(Door):
         """Return the jobs' and the nodes' documents."""
         jobs = self._ask("GET", f"/slurm/{self.api}/jobs")
         nodes = self._ask("GET", f"/slurm/{self.api}/nodes")
-        return _listed(jobs, "jobs", "slurmrestd"), _listed(nodes, "nodes", "slurmrestd")
+        found = _listed(jobs, "jobs", "slurmrestd"), _listed(nodes, "nodes", "slurmrestd")
+        if self._is_old:
+            self._names = {str(each.get("name")) for each in found[1]}
+            for each in found[0]:
+                told = "" if asked_before(str(each.get("comment") or "")) else str(each.get("excluded_nodes") or "")
+                self._own_excluded.setdefault(str(each.get("job_id")), told)
+        return found
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether the API is 22.05's: it has no required nodes, so that all others are excluded."""
+        return self.api <= "v0.0.38"
 
     def server_s(self) -> float | None:
         """Return slurmctld's Unix time, which /diag tells."""
@@ -231,13 +250,18 @@ class Rest(Door):
 
     def update(self, job: str, change: Change) -> None:
         """Change a waiting job by one request."""
-        old = self.api <= "v0.0.38"
+        old = self._is_old
         begin: Any = f"uts{change.begin_s}" if old else {"set": True, "infinite": False, "number": change.begin_s}
         fields: dict[str, Any] = {"begin_time": begin}
-        if change.nodes is not None:
+        if change.nodes is not None and old:
+            rest = ",".join(sorted(self._names - set(change.nodes)))
+            fields["exclude_nodes"] = rest if change.nodes else self._own_excluded.get(job, "")
+        elif change.nodes is not None:
             fields["required_nodes"] = list(change.nodes)
         if change.gpus is not None:
-            fields["tres_per_node"] = f"gres:gpu:{change.gpus}" if old else f"gres/gpu:{change.gpus}"
+            fields["gres" if old else "tres_per_node"] = f"{'gres:' if old else 'gres/'}gpu:{change.gpus}"
+        if change.comment is not None:
+            fields["comment"] = change.comment
         self._ask("POST", f"/slurm/{self.api}/job/{job}", fields)
 
 

@@ -204,6 +204,7 @@ class Horizon:
 
     def _add(self, wish: Wish, classes: Sequence[NodeClass], limits: Sequence[Limit]) -> None:
         columns: list[tuple[Way, tuple[str, ...]]] = []
+        begins = np.concatenate(([0.0], self.ends[:-1]))
         worths: list[float] = []
         usage: dict[Hashable, dict[int, float]] = {}
         last = float(self.ends[-1])
@@ -211,8 +212,10 @@ class Horizon:
             amounts, nodes = needs(wish.job, way), classes[way.at].nodes
             if wish.job.exclusive:
                 amounts = dict(nodes[0].has)
-            starts = [0.0, *(np.concatenate(([0.0], self.ends[:-1])) + self.ends) / 2.0]
-            shown = [(0.0, self._sets(wish.job, nodes)), *((start, [()]) for start in starts[1:])]
+            later: list[tuple[float, list[tuple[str, ...]]]] = [
+                (float(start), [()]) for start in (begins + self.ends) / 2.0
+            ]
+            shown = [(0.0, self._sets(wish.job, nodes)), *later]
             for start, sets in shown:
                 held = self._held(start, way.seconds)
                 for names in sets:
@@ -239,7 +242,8 @@ class Horizon:
     def _held(self, start: float, seconds: float) -> np.ndarray:
         """Return the seconds of each slot in which a run lies."""
         begins = np.concatenate(([0.0], self.ends[:-1]))
-        return np.maximum(0.0, np.minimum(self.ends, start + seconds) - np.maximum(begins, start))
+        held: np.ndarray = np.maximum(0.0, np.minimum(self.ends, start + seconds) - np.maximum(begins, start))
+        return held
 
     @staticmethod
     def _sets(job: JobNow, nodes: Sequence[NodeNow]) -> list[tuple[str, ...]]:
@@ -316,7 +320,6 @@ class Horizon:
     def _nodes_for(self, cluster: ClusterNow, wish: Wish, way: Way, kept_free: Mapping[str, float]) -> tuple[str, ...]:
         """Return nodes with room for a way, those with least room left first; empty if there are none."""
         amounts = needs(wish.job, way)
-        best: tuple[float, tuple[str, ...]] | None = None
         names = {name for w, nodes in self._columns[wish.job.id] if w == way for name in nodes}
         able = [name for name in sorted(names) if self._may(kept_free, name, way)
                 and fits(cluster.nodes[name], amounts, wish.job.exclusive)]  # fmt: skip
@@ -325,9 +328,7 @@ class Horizon:
             able = [*wish.job.required, *(name for name in able if name not in wish.job.required)] if set(
                 wish.job.required) <= set(able) else []  # fmt: skip
         count = max(wish.job.node_count, len(wish.job.required))
-        if len(able) >= count:
-            best = (0.0, tuple(able[:count]))
-        return () if best is None else best[1]
+        return tuple(able[:count]) if len(able) >= count else ()
 
 
 def take(cluster: ClusterNow, job: JobNow, way: Way | Start, nodes: Iterable[str]) -> None:
@@ -335,7 +336,16 @@ def take(cluster: ClusterNow, job: JobNow, way: Way | Start, nodes: Iterable[str
     for name in nodes:
         node = cluster.nodes[name]
         for resource, amount in (node.has if job.exclusive else needs(job, way)).items():
-            node.free[resource] -= amount
+            node.free[resource] = node.free.get(resource, 0.0) - amount
+
+
+def give(cluster: ClusterNow, start: Start) -> None:
+    """Raise the free amounts of nodes by a start that ends."""
+    for name in start.nodes:
+        node = cluster.nodes[name]
+        for resource, amount in (node.has if start.job.exclusive else needs(start.job, start)).items():
+            if resource in node.free:
+                node.free[resource] = min(node.has[resource], node.free[resource] + amount)
 
 
 def _alike(one: Wish, other: Wish) -> bool:

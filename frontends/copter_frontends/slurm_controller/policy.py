@@ -84,6 +84,7 @@ class Policy:
     def plan(
         self, cluster: ClusterNow, profiles: Mapping[str, Profile], limits: Sequence[Limit] = (),
         blocked: Mapping[str, float] | None = None, weights: Mapping[str, float] | None = None,
+        runs_s: Mapping[str, float] | None = None,
     ) -> Planned:  # fmt: skip
         """Return what to do now.
 
@@ -98,6 +99,8 @@ class Policy:
             Seconds from now until a reservation of Slurm's takes a node; 0 for one in force.
         weights : Mapping of str to float
             Weights of jobs; 1 by default.
+        runs_s : Mapping of str to float
+            Expected run times of running jobs, where the plan that started them knows them.
         """
         found = Planned()
         classes = classes_of(cluster)
@@ -114,7 +117,7 @@ class Policy:
                 wishes.append(Wish(job, ways, (weights or {}).get(name, 1.0)))
             else:
                 found.left_out[name] = "no node can run it"
-        ends = self._ends(cluster, profiles)
+        ends = self._ends(cluster, profiles, runs_s or {})
         kept = dict(blocked or {})
         for wish in self._to_reserve(cluster, wishes):
             self._reserve(cluster, classes, wish, ends, kept, limits, found)
@@ -163,7 +166,9 @@ class Policy:
                         found.append(way)
         return tuple(found)
 
-    def _ends(self, cluster: ClusterNow, profiles: Mapping[str, Profile]) -> dict[str, float]:
+    def _ends(
+        self, cluster: ClusterNow, profiles: Mapping[str, Profile], runs_s: Mapping[str, float]
+    ) -> dict[str, float]:
         """Return each running job's expected end: by its estimate while that lies ahead, then soon, at most its limit."""
         found = {}
         for job in cluster.jobs.values():
@@ -172,7 +177,9 @@ class Policy:
             kinds = [kind for name in job.nodes if name in cluster.nodes for kind in cluster.nodes[name].gpu_types]
             took = max(0.0, cluster.now_s - job.started_s)
             expected = job.limit_s
-            if job.id in profiles:
+            if job.id in runs_s:
+                expected = min(expected, runs_s[job.id])
+            elif job.id in profiles:
                 expected = min(expected, self.estimates.seconds(job, profiles[job.id], (kinds or [""])[0], job.gpus))
             if expected < took:
                 expected = took + 0.2 * took  # late: nothing is known but that it runs on

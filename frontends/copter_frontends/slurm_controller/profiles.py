@@ -11,6 +11,7 @@ from copter_frontends.queues import QueueError
 from copter_frontends.slurm_controller.reading import JobNow
 
 MARK = "copter:"  # what the comment of a job that opts in begins with
+ASKED = "asked"  # word that the controller adds while it waits for a start: the GPUs that the job had asked for
 MOST_GPUS = 1024
 MEMORY = 0.3  # weight of the newest run in what is learned
 
@@ -59,9 +60,23 @@ def parsed(comment: str, profiles: Mapping[str, Profile] | None = None) -> Profi
     if not text.startswith(MARK):
         return None
     words = dict(_pair(word) for word in text[len(MARK) :].split())
+    words.pop(ASKED, None)
     app = words.pop("app", "")
     known = (profiles or {}).get(app, Profile(app))
     return _changed(replace(known, app=app), words, f"comment {comment!r}")
+
+
+def asking(comment: str, gpus: int) -> str:
+    """Return a comment that says that a start was asked for, so that another controller can take it back."""
+    return f"{comment.strip() or MARK} {ASKED}={gpus}"
+
+
+def asked_before(comment: str) -> tuple[str, int] | None:
+    """Return the comment and the GPUs as they were before a start was asked for; None if none was."""
+    before, mark, told = comment.rpartition(f" {ASKED}=")
+    if not mark or not told.isdecimal():
+        return None
+    return ("" if before == MARK else before), int(told)
 
 
 def of_file(document: Any, path: str) -> dict[str, Profile]:
@@ -137,7 +152,7 @@ class Estimates:
     @staticmethod
     def _told(job: JobNow, profile: Profile, kind: str, gpus: int) -> float:
         whole = profile.seconds if not math.isnan(profile.seconds) else job.limit_s
-        grown = (max(gpus, 1) / max(job.gpus, 1)) ** profile.rate
+        grown: float = (max(gpus, 1) / max(job.gpus, 1)) ** profile.rate
         return whole / (grown * profile.speeds.get(kind, 1.0))
 
     def learn(self, job: JobNow, profile: Profile, kind: str, gpus: int, took_s: float) -> None:
