@@ -157,7 +157,7 @@ class Controller:
         late = [
             cluster.jobs[name]
             for name in planned_for
-            if cluster.jobs[name].waits and name not in begun and name not in plan.left_out
+            if name in cluster.jobs and cluster.jobs[name].waits and name not in begun and name not in plan.left_out
             and self._is_due(cluster.jobs[name], cluster.now_s)
         ]  # fmt: skip
         made = self._update_all(done, [*map(self._start, plan.starts), *map(self._renewal, late)])
