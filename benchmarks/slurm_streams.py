@@ -41,7 +41,7 @@ class StreamJob:
 
 
 def stream(kind: str, seed: int, jobs: int = 200, load: float = 1.6) -> list[StreamJob]:
-    """Return a stream: arrivals at random, offered load so many times what the cluster can do if no GPU is ever idle."""
+    """Return a stream: arrivals at random, offered load as a multiple of what the cluster does with no GPU idle."""
     dice = random.Random(f"{kind} {seed}")
     found = []
     work = 0.0
@@ -50,10 +50,7 @@ def stream(kind: str, seed: int, jobs: int = 200, load: float = 1.6) -> list[Str
         seconds, fast, rate = APPS[app]
         gpus = dice.choices(list(SIZES), list(SIZES.values()))[0]
         own = seconds * dice.lognormvariate(-0.03, 0.25)
-        if kind == "mixed":
-            times = {"t4": 1.5 * own, "a100": 1.5 * own / fast}
-        else:
-            times = {"a100": own}
+        times = {"t4": 1.5 * own, "a100": 1.5 * own / fast} if kind == "mixed" else {"a100": own}
         work += gpus * sum(times.values()) / len(times)
         found.append((app, gpus, times, rate))
     span = work / GPUS / load

@@ -151,7 +151,7 @@ class FakeCluster:
         self.configure(LIVE, FROZEN)
 
     def thaw(self) -> None:
-        """Let Slurm start jobs again: slurmctld is started anew, as its backfill does not wake from an interval of -1."""
+        """Let Slurm start jobs again; slurmctld is started anew, as backfill does not wake from an interval of -1."""
         path = self.state / "slurm.conf"
         path.write_text(path.read_text().replace(FROZEN, LIVE))
         self.down("slurmctld")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a situation is a line)
 """Records documents of a real Slurm in many situations, with what it started next.
 
 ``python -m tests.slurm.record [--root FOLDER] [SITUATION ...]`` writes ``recorded/RELEASE/SITUATION/``:

@@ -56,7 +56,9 @@ def stopped(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=30)[0]
 
 
-def submit(cluster: FakeCluster, *options: str, comment: str = "copter: app=x", begin: int = LEASE_S, seconds: float = 2.0) -> str:
+def submit(
+    cluster: FakeCluster, *options: str, comment: str = "copter: app=x", begin: int = LEASE_S, seconds: float = 2.0
+) -> str:
     """Submit a job under the controller."""
     begins = [f"--begin=now+{begin}"] if begin else []
     return cluster.submit("-n1", "-t", "5", *begins, f"--comment={comment}", *options, seconds=seconds)
@@ -114,13 +116,15 @@ def test_a_controller_killed_again_and_again_loses_nothing(cluster: FakeCluster)
         all_ended(cluster, jobs, 90.0)
     finally:
         stopped(process)
-    assert not any(" asked=" in field(cluster, job, "Comment") and cluster.states()[job][0] == "PENDING" for job in jobs)
+    assert not any(
+        " asked=" in field(cluster, job, "Comment") and cluster.states()[job][0] == "PENDING" for job in jobs
+    )
 
 
 def test_a_start_that_a_dead_controller_asked_for_is_taken_back(cluster: FakeCluster) -> None:
     job = submit(cluster, "--gres=gpu:1", begin=300)
-    cluster.run("scontrol", "update", f"JobId={job}", "ReqNodeList=t2", "TresPerNode=gres:gpu:4", "Comment=copter: app=x asked=1",
-                "StartTime=now")  # fmt: skip
+    cluster.run("scontrol", "update", f"JobId={job}", "ReqNodeList=t2", "TresPerNode=gres:gpu:4",
+                "Comment=copter: app=x asked=1",                "StartTime=now")  # fmt: skip
     cluster.until(lambda: cluster.states()[job][1] not in ("None", "BeginTime"), "Slurm to see that t2 has no four")
     process = run(cluster)
     try:
@@ -273,7 +277,9 @@ def test_a_user_without_rights_may_start_only_his_own_jobs() -> None:
     with FakeCluster(extra=MEMORY, rest=True) as cluster:
         other = submit(cluster, "--gres=gpu:1", begin=300)
         own = cluster.submit("-n1", "-t", "5", "--begin=now+300", "--comment=copter: app=x", seconds=2, as_user="65534")
-        controller = Controller(Rest(cluster.address, "nobody", lambda: cluster.token("nobody")), Options(lease_s=LEASE_S))
+        controller = Controller(
+            Rest(cluster.address, "nobody", lambda: cluster.token("nobody")), Options(lease_s=LEASE_S)
+        )
         step = controller.step()
         assert step.started == 1, step.lines
         all_ended(cluster, [own])
@@ -309,7 +315,9 @@ def test_the_shadow_watches_live_over_commands_and_rest(tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.write_text(cluster.token())
         for ways in ([], ["--rest", cluster.address, "--token-file", str(token)]):
-            process = command(cluster, "shadow", "--rounds", "2", "--every", "0.5", "--json", "--tape", str(tmp_path / "tape"), *ways)
+            process = command(
+                cluster, "shadow", "--rounds", "2", "--every", "0.5", "--json", "--tape", str(tmp_path / "tape"), *ways
+            )
             told = process.communicate(timeout=60)[0]
             assert process.returncode == 0, told
             found = json.loads(told.strip().splitlines()[-1])
@@ -333,10 +341,10 @@ def test_limits_of_quality_of_service_are_rows(monkeypatch: pytest.MonkeyPatch) 
             ("modify", "user", "root", "set", "qos+=few"),
         ):  # fmt: skip
             cluster.run("sacctmgr", "-i", *words)
-        cluster.until(lambda: "few" in cluster.run("sacctmgr", "-nP", "show", "assoc", "format=qos"), "the quality of service")
+        cluster.until(
+            lambda: "few" in cluster.run("sacctmgr", "-nP", "show", "assoc", "format=qos"), "the quality of service"
+        )
         jobs = [submit(cluster, "--qos=few", "-A", "lab", "--gres=gpu:1", begin=300, seconds=30) for _ in range(5)]
         step = Controller(Commands(), Options(lease_s=LEASE_S)).step()
         assert step.started == 3, step.lines
         cluster.until(lambda: sum(cluster.states()[job][0] == "RUNNING" for job in jobs) == 3, "three to run")
-
-

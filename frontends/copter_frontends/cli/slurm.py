@@ -28,7 +28,7 @@ def _door_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--token-file", type=_FILE,
                      help="File with the JSON web token, read again for each request  [default: SLURM_JWT]"),
         click.option("--user", default="root", show_default=True, help="User of the token."),
-        click.option("--rest", metavar="URL", help="Address of slurmrestd  [default: Slurm's commands on this machine]"),
+        click.option("--rest", metavar="URL", help="Address of slurmrestd  [default: Slurm's commands here]"),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -89,17 +89,17 @@ def slurm_shadow(**given: Any) -> int:
 @click.option("--give-up", type=FiniteRange(min=1), default=10.0, show_default=True, metavar="SECONDS",
               help="Seconds after which a start that Slurm did not make is taken back.")  # fmt: skip
 @click.option("--patience", type=FiniteRange(min=0), default=4.0, show_default=True, metavar="RUNS",
-              help="Nodes are kept free for the oldest large job once it has waited so many typical run times.")  # fmt: skip
+              help="Nodes are kept free for the oldest large job after so many typical run times.")  # fmt: skip
 @click.option("--lock", type=_FILE, help="File that only one controller holds  [default: one in the temporary folder]")
 @click.option("--alive", type=_FILE,
-              help="File for the time of the last step; job_submit.lua gives leases only while it is recent.")  # fmt: skip
+              help="File for the time of the last step, which job_submit.lua reads.")  # fmt: skip
 @click.option("--tape", type=_FILE, help="Record the plans here, for `copter replay` and `verify`.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 def slurm_run(**given: Any) -> int:
     """Start waiting jobs of a Slurm cluster by copter's plans.
 
-    Jobs wait by their begin time, which lies at most a lease ahead and is renewed; without renewal Slurm starts them. At
-    the end every waiting job is handed to Slurm.
+    Jobs wait by their begin time, which lies at most a lease ahead and is renewed; without renewal Slurm starts them.
+    At the end every waiting job is handed to Slurm.
     """
     # Imported late, as in simulate.py.
     from copter.tape import recorded

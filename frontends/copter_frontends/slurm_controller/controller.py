@@ -1,8 +1,8 @@
 """The controller's step: read, plan, start, and renew the leases of what waits.
 
 A job under the controller waits by its begin time, which lies at most a lease ahead. Each step moves begin times that
-come near. So if the controller dies, is stopped or cannot reach Slurm, every job becomes Slurm's own within a lease, and
-Slurm starts it as it would have without copter.
+come near. So if the controller dies, is stopped or cannot reach Slurm, every job becomes Slurm's own within a lease,
+and Slurm starts it as it would have without copter.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Controller:
         return self.policy.estimates
 
     def step(self) -> Step:
-        """Make one step; BlindError if Slurm does not answer. Jobs are updated one by one: one refusal stops no other."""
+        """Make one step; BlindError if Slurm does not answer. One refused update stops no other."""
         cluster = self.door.read()
         done = Step()
         self._learn(cluster)
@@ -189,6 +189,10 @@ class Controller:
         found = {}
         for job in cluster.jobs.values():
             if not (job.comment.startswith(MARK) or job.partition in self.options.partitions):
+                continue
+            later = job.begins_s - cluster.now_s
+            if job.waits and not job.comment.startswith(MARK) and later > self.options.lease_s + 1.0:
+                done.left[job.id] = "begins later, as its user asked"
                 continue
             if job.id not in self.own:
                 job = self._as_it_was(job, cluster.now_s)

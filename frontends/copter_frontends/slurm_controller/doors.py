@@ -1,4 +1,4 @@
-"""Ways to talk to a Slurm: its commands, or slurmrestd with a JSON web token. Each reads, and makes one update a job."""
+"""Ways to talk to a Slurm: its commands, or slurmrestd with a JSON web token; one update a job."""
 
 from __future__ import annotations
 
@@ -203,7 +203,9 @@ class Rest(Door):
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(
             self.address + path, None if body is None else json.dumps(body).encode(), method=method,
-            headers={"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": self.token(), "Content-Type": "application/json"},
+            headers={
+                "X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": self.token(), "Content-Type": "application/json",
+            },
         )  # fmt: skip
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:

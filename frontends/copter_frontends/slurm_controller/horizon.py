@@ -1,6 +1,6 @@
 """Which jobs start now, on which nodes and with how many GPUs: a program over the present and slots of the future.
 
-Each waiting job is a request with a column for each way to run it. A way takes g GPUs of nodes of class c for t seconds:
+Each waiting job is a request with a column for each way to run it: g GPUs of nodes of class c for t seconds,
 
 - "now on node n" takes the node's free CPUs, memory and GPUs, and of each later slot the GPU-seconds that it holds;
 - "from slot k on, somewhere in class c" takes the class's GPU-seconds of the slots that it runs in.

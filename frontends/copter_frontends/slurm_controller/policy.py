@@ -169,7 +169,7 @@ class Policy:
     def _ends(
         self, cluster: ClusterNow, profiles: Mapping[str, Profile], runs_s: Mapping[str, float]
     ) -> dict[str, float]:
-        """Return each running job's expected end: by its estimate while that lies ahead, then soon, at most its limit."""
+        """Return each running job's expected end: by its estimate while that lies ahead, then soon."""
         found = {}
         for job in cluster.jobs.values():
             if job.waits:
@@ -217,7 +217,7 @@ class Policy:
         self, cluster: ClusterNow, classes: Sequence[NodeClass], wish: Wish, ends: Mapping[str, float],
         kept: dict[str, float], limits: Sequence[Limit], found: Planned,
     ) -> None:  # fmt: skip
-        """Start a job now if it fits; else keep the nodes where it completes first, by the running jobs' expected ends."""
+        """Start a job now if it fits; else keep the nodes where it completes first, by the expected ends."""
         best: Reserved | None = None
         for way in wish.ways:
             amounts = needs(wish.job, way)

@@ -137,7 +137,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 class Estimates:
-    """Run times of jobs: told ones, corrected by what ran; without any, a share of the time limit that is learned too."""
+    """Run times of jobs: told ones, or else time limits, corrected by what ran."""
 
     def __init__(self) -> None:
         self.ratio: dict[tuple[str, str], float] = {}  # run time by told or limited time, by application and GPU type

@@ -1,4 +1,4 @@
-"""Nodes and jobs of Slurm's documents, as far as a controller needs them: `squeue --json`, `sinfo --json`, or slurmrestd.
+"""Nodes and jobs of Slurm's documents, as far as a controller needs them: from its commands, or from slurmrestd.
 
 Old releases write plain numbers and strings, new ones objects and lists; both are read.
 """
@@ -195,7 +195,8 @@ def job_now(document: Mapping[str, Any]) -> JobNow | None:
         _names(document.get("required_nodes")), _names(document.get("excluded_nodes")),
         _names(document.get("nodes")) if state != "PENDING" else (),
         "none" in _states_lower(shared) or "true" in _states_lower(document.get("exclusive")),
-        str(document.get("qos") or ""), str(document.get("account") or ""), str(document.get("resv_name") or ""), beyond,
+        str(document.get("qos") or ""), str(document.get("account") or ""), str(document.get("resv_name") or ""),
+        beyond,
     )  # fmt: skip
 
 
