@@ -179,7 +179,8 @@ that backfill knows little of run times; jobs neither fail nor share a network.
 |---|---:|---:|---|{rule}|
 """
 FIGURES = (
-    "ended", "wait_mean_s", "wait_p95_s", "wait_max_s", "wait_large_s", "completion_mean_s", "makespan_s", "utilisation",
+    "ended", "wait_mean_s", "wait_p95_s", "wait_max_s", "wait_large_s", "completion_mean_s", "makespan_s",
+    "utilisation",
 )  # fmt: skip
 
 
@@ -196,7 +197,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
             *(f"{row[name]:g}" for name in FIGURES),
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    lines += ["", "copter's figures over those of the Slurm setting with the least mean wait on the same stream:", ""]
+    lines += ["", "copter's figures over those of the Slurm setting of least mean wait on the same stream:", ""]
     lines += [
         "| stream | seed | jobs | best setting | mean wait | large jobs | makespan |",
         "|---|---:|---:|---|---:|---:|---:|",

@@ -154,7 +154,7 @@ def test_slurmctld_is_killed_and_comes_back(cluster: FakeCluster) -> None:
     process = run(cluster)
     try:
         jobs = [submit(cluster, "--gres=gpu:2", begin=60) for _ in range(8)]
-        time.sleep(1.5)
+        time.sleep(6.0)  # slurmctld itself forgets jobs that it has not written down, which it does every five seconds
         cluster.down("slurmctld", kill=True)
         time.sleep(2.0)
         cluster.up("slurmctld")
@@ -337,7 +337,8 @@ def test_limits_of_quality_of_service_are_rows(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
         monkeypatch.setenv("PATH", cluster.env["PATH"])
         for words in (
-            ("add", "account", "lab"), ("add", "user", "root", "account=lab"), ("add", "qos", "few", "grptres=gres/gpu=3"),
+            ("add", "account", "lab"), ("add", "user", "root", "account=lab"),
+            ("add", "qos", "few", "grptres=gres/gpu=3"),
             ("modify", "user", "root", "set", "qos+=few"),
         ):  # fmt: skip
             cluster.run("sacctmgr", "-i", *words)

@@ -212,6 +212,10 @@ def _beyond(document: Mapping[str, Any], asked: Mapping[str, float]) -> str:
         found.append("het_job_id")
     if document.get("contiguous") or number(document.get("core_spec")):
         found.append("contiguous or core_spec")
+    told = [str(document.get(name) or "") for name in ("tres_per_node", "tres_per_job", "tres_per_task")]
+    other = [each for text in told for each in text.split(",") if each and "gpu" not in each and "cpu" not in each]
+    if other:
+        found.append(f"{other[0]}")
     if len(asked) > 1:
         found.append("two GPU types")
     if "," in str(document.get("partition") or ""):
