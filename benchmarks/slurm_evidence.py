@@ -1,9 +1,9 @@
-"""Streams of short jobs on a real Slurm of fake nodes, by Slurm's own schedulers and by copter: docs/results/slurm.md.
+"""Streams of short jobs on a real Slurm of fake nodes, by Slurm's own schedulers and by copter, and the page of results.
 
     python benchmarks/slurm_evidence.py run [--kinds rigid,mixed,moldable] [--seeds 1,2,3] [--settings ...] [--jobs 200]
     python benchmarks/slurm_evidence.py page
 
-`run` keeps each stream's figures in docs/results/slurm.json as soon as it ends; `page` makes the page from them.
+`run` keeps each stream's figures beside the page of results as soon as it ends; `page` makes the page from them.
 Slurm comes from packages: tests/slurm/cluster.sh install.
 """
 
