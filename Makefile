@@ -11,7 +11,7 @@ VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long linopy-suite kueue-suite simulate-faults fuzz \
+.PHONY: demo test test-ray test-ray-long test-slurm quick check check-long linopy-suite kueue-suite simulate-faults fuzz \
   bench-suite tapes suite tables pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
@@ -30,6 +30,12 @@ test-ray: $(VENV)/.ray
 
 test-ray-long: $(VENV)/.ray
 	RAY_AUTH_MODE=disabled $(PY) -m pytest -m long tests/distributed
+
+# The controller and the shadow on a real Slurm of fake nodes (Debian's packages, installed by apt-get as root; minutes);
+# with ACCOUNTS=1 slurmdbd too. Skipped, with the reason, where Slurm cannot be installed.
+test-slurm: $(VENV)/.test
+	@tests/slurm/cluster.sh install || { code=$$?; [ $$code = 3 ] && exit 0; exit $$code; }
+	COPTER_SLURM=1 $(PY) -m pytest -q tests/slurm
 
 # All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
 quick: $(VENV)/.test

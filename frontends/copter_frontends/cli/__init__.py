@@ -38,6 +38,7 @@ COMMANDS: PartlyElsewhere[click.Command] = PartlyElsewhere(
         "serve": "copter_serve.commands.serve:serve",
         "shadow": "copter_serve.commands.shadow:shadow",
         "simulate": simulate,
+        "slurm": "copter_serve.commands.slurm:slurm",
         "solve": solve,
         "tape": tape,
         "verify": verify,

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
 
+if TYPE_CHECKING:
+    from copter_serve.shadow.watch import Read
+
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _FILE = click.Path(dir_okay=False)
+
+
+def shadow_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every shadow has."""
+    for option in reversed((
+        click.option("--every", type=_POSITIVE, default=30.0, show_default=True, metavar="SECONDS",
+                     help="Seconds between rounds."),
+        click.option("--rounds", type=click.IntRange(min=1),
+                     help="Number of rounds  [default: 1 for a file, until Ctrl-C for a live cluster]"),
+        click.option("--grace", type=FiniteRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
+                     help="Seconds that a job may wait before it counts as left waiting."),
+        click.option("--tape", type=_FILE, help="Record the rounds here, for `copter replay` and `verify`."),
+        click.option("--out", type=_FILE, help="HTML file for the report, written every round."),
+        click.option("--port", type=click.IntRange(0, 65535), help="Show the live page on this port of this machine."),
+        click.option("--json", "as_json", is_flag=True,
+                     help="Print one JSON object, the last line of stdout, and no table."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
 
 
 @click.command(short_help="Watch another scheduler's cluster; decide nothing.")
@@ -32,36 +55,29 @@ _FILE = click.Path(dir_okay=False)
     help="Files of what squeue --json and sinfo --json print, or of REST's jobs and nodes.",
 )
 @click.option("--token-file", type=_FILE, help="File with the token for the API server.")
-@click.option(
-    "--every", type=_POSITIVE, default=30.0, show_default=True, metavar="SECONDS", help="Seconds between rounds."
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    help="Number of rounds  [default: 1 for a file, until Ctrl-C for an address]",
-)
-@click.option("--grace", type=FiniteRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
-              help="Seconds that a job may wait before it counts as left waiting.")  # fmt: skip
-@click.option("--tape", type=_FILE, help="Record the rounds here, for `copter replay` and `verify`.")
-@click.option("--out", type=_FILE, help="HTML file for the report, written every round.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Show the live page on this port of this machine.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+@shadow_options
 def shadow(**given: Any) -> int:
     """Watch a cluster of another scheduler, decide nothing, and report what that scheduler leaves unused.
 
     Give one of --kueue, --volcano, --kai and --slurm. If the source cannot be read, the shadow reports since when it is
-    blind, and goes on.
+    blind, and goes on. `copter slurm shadow` reads a Slurm live.
     """
     # Imported late, as in simulate.py.
-    from copter_serve.shadow.live import LivePage
-    from copter_serve.shadow.page import shadow_page
     from copter_serve.shadow.sources import reader
-    from copter_serve.shadow.watch import Shadow
 
     named = [name for name in ("kueue", "volcano", "kai", "slurm") if given[name]]
     if len(named) != 1:
         raise InputError("give one of --kueue, --volcano, --kai and --slurm")
     read, is_live = reader(named[0], given[named[0]], _token(given["token_file"]))
+    return watch(read, is_live, given)
+
+
+def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
+    """Watch a cluster by a function that reads it, with the options of :func:`shadow_options`; return the exit code."""
+    from copter_serve.shadow.live import LivePage
+    from copter_serve.shadow.page import shadow_page
+    from copter_serve.shadow.watch import Shadow
+
     rounds = given["rounds"] or (None if is_live else 1)
     try:
         page = None if given["port"] is None else LivePage(given["port"])

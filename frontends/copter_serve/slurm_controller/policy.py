@@ -1,0 +1,282 @@
+"""The rules around the program: which jobs are planned, in which ways, and for which the cluster is kept free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from copter import Settings
+from copter_serve.slurm_controller.horizon import (
+    Horizon,
+    NodeClass,
+    Start,
+    Way,
+    Wish,
+    classes_of,
+    fits,
+    needs,
+    take,
+)
+from copter_serve.slurm_controller.limits import Limit
+from copter_serve.slurm_controller.profiles import Estimates, Profile
+from copter_serve.slurm_controller.reading import FREE_TO_START, ClusterNow, JobNow
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Options of the policy.
+
+    Attributes
+    ----------
+    large : float
+        A job that needs at least this part of a node's GPUs, or several nodes, is large.
+    patience : float
+        A large job is reserved for once it has waited so many times the typical run time; any other job after
+        `patience_small` times.
+    reservations : int
+        Most jobs that are reserved for at a time.
+    run_weight : float
+        Weight of a second by which a job of several sizes runs longer than in its own size, beside a second of waiting.
+        Below 1 the plan prefers small sizes, which use GPUs best, while jobs wait.
+    """
+
+    large: float = 0.75
+    patience: float = 4.0
+    patience_small: float = 8.0
+    reservations: int = 1
+    run_weight: float = 0.15
+
+
+@dataclass(slots=True)
+class Reserved:
+    """A job that the plan keeps nodes free for, and the seconds from now until they are expected to be free."""
+
+    wish: Wish
+    way: Way
+    nodes: tuple[str, ...]
+    in_s: float
+
+
+@dataclass(slots=True)
+class Planned:
+    """What is to be done now."""
+
+    starts: list[Start] = field(default_factory=list)
+    reserved: list[Reserved] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)  # jobs left to Slurm, with the reason
+
+
+class Policy:
+    """Plans a cluster step by step.
+
+    Parameters
+    ----------
+    rules : Rules, optional
+    settings : Settings, optional
+    """
+
+    def __init__(self, rules: Rules | None = None, settings: Settings | None = None) -> None:
+        self.rules = rules or Rules()
+        self.horizon = Horizon(settings, self.rules.run_weight)
+        self.estimates = Estimates()
+
+    def plan(
+        self, cluster: ClusterNow, profiles: Mapping[str, Profile], limits: Sequence[Limit] = (),
+        blocked: Mapping[str, float] | None = None, weights: Mapping[str, float] | None = None,
+        runs_s: Mapping[str, float] | None = None,
+    ) -> Planned:  # fmt: skip
+        """Return what to do now.
+
+        Parameters
+        ----------
+        cluster : ClusterNow
+            Its free amounts are lowered by the starts.
+        profiles : Mapping of str to Profile
+            Of the jobs that may be planned, waiting and running.
+        limits : sequence of Limit
+        blocked : Mapping of str to float
+            Seconds from now until a reservation of Slurm's takes a node; 0 for one in force.
+        weights : Mapping of str to float
+            Weights of jobs; 1 by default.
+        runs_s : Mapping of str to float
+            Expected run times of running jobs, where the plan that started them knows them.
+        """
+        found = Planned()
+        classes = classes_of(cluster)
+        wishes = []
+        for name, profile in profiles.items():
+            job = cluster.jobs.get(name)
+            if job is None or not job.waits:
+                continue
+            if reason := self._left_out(job):
+                found.left_out[name] = reason
+                continue
+            ways = self._ways(job, profile, classes)
+            if ways:
+                wishes.append(Wish(job, ways, (weights or {}).get(name, 1.0)))
+            else:
+                found.left_out[name] = "no node can run it"
+        ends = self._ends(cluster, profiles, runs_s or {})
+        kept = dict(blocked or {})
+        for wish in self._to_reserve(cluster, wishes):
+            self._reserve(cluster, classes, wish, ends, kept, limits, found)
+        begun = {start.job.id for start in found.starts}
+        held = {each.wish.job.id for each in found.reserved}
+        rest = [wish for wish in wishes if wish.job.id not in begun | held]
+        more = self.horizon.starts(cluster, rest, ends, self._lowered(limits, found.starts), kept)
+        found.starts += more
+        return found
+
+    @staticmethod
+    def _lowered(limits: Sequence[Limit], starts: Sequence[Start]) -> list[Limit]:
+        return [
+            Limit(each.name, each.resource, each.most - sum(each.takes(start.job, start.gpus) for start in starts),
+                  each.qos, each.user, each.account, each.partition)
+            for each in limits
+        ]  # fmt: skip
+
+    @staticmethod
+    def _left_out(job: JobNow) -> str:
+        if job.beyond:
+            return f"asks for {job.beyond}"
+        if job.reservation:
+            return "asks for a reservation"
+        if job.priority == 0.0:
+            return "is held"
+        return "" if job.reason in FREE_TO_START else f"waits for {job.reason}"
+
+    def _ways(self, job: JobNow, profile: Profile, classes: Sequence[NodeClass]) -> tuple[Way, ...]:
+        """Return each class and size in which a job may run at all."""
+        found = []
+        for at, each in enumerate(classes):
+            node = each.one
+            if job.partition not in node.partitions or not allowed(job.features, node.features):
+                continue
+            if job.required and not set(job.required) <= {one.name for one in each.nodes}:
+                continue
+            kinds = [kind for kind in node.gpu_types if job.gpu_type in ("", kind)] if job.gpus else [""]
+            for kind in kinds:
+                for gpus in profile.sizes or (job.gpus,):
+                    own = max(1e-3, self.estimates.seconds(job, profile, kind, job.gpus))
+                    way = Way(at, kind, gpus, max(1e-3, self.estimates.seconds(job, profile, kind, gpus)), own)
+                    if all(node.has.get(name, 0.0) >= amount for name, amount in needs(job, way).items()) and (
+                        len([one for one in each.nodes if one.name not in job.excluded]) >= job.node_count
+                    ):
+                        found.append(way)
+        return tuple(found)
+
+    def _ends(
+        self, cluster: ClusterNow, profiles: Mapping[str, Profile], runs_s: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Return each running job's expected end: by its estimate while that lies ahead, then soon."""
+        found = {}
+        for job in cluster.jobs.values():
+            if job.waits:
+                continue
+            kinds = [kind for name in job.nodes if name in cluster.nodes for kind in cluster.nodes[name].gpu_types]
+            took = max(0.0, cluster.now_s - job.started_s)
+            expected = job.limit_s
+            if job.id in runs_s:
+                expected = min(expected, runs_s[job.id])
+            elif job.id in profiles:
+                expected = min(expected, self.estimates.seconds(job, profiles[job.id], (kinds or [""])[0], job.gpus))
+            if expected < took:
+                expected = took + 0.2 * took  # late: nothing is known but that it runs on
+            found[job.id] = job.started_s + min(expected, max(job.limit_s, took))
+        return found
+
+    # Reservations ---------------------------------------------------------------------------------------------------
+
+    def is_large(self, wish: Wish, cluster: ClusterNow) -> bool:
+        """Return whether a job needs several nodes or most of a node's GPUs, in its smallest size."""
+        job = wish.job
+        if job.node_count > 1 or job.exclusive:
+            return True
+        size = min(way.gpus for way in wish.ways)
+        whole = [
+            amount for node in cluster.nodes.values() for name, amount in node.has.items() if name not in ("cpu", "mem")
+        ]
+        return size > 1 and size >= self.rules.large * max(whole, default=math.inf)
+
+    def _to_reserve(self, cluster: ClusterNow, wishes: Sequence[Wish]) -> list[Wish]:
+        """Return the oldest jobs that have waited long enough, large ones first to be impatient."""
+        if not wishes:
+            return []
+        runs = sorted(min(way.seconds for way in wish.ways) for wish in wishes)
+        typical, late = runs[len(runs) // 2], []
+        for wish in wishes:
+            patience = self.rules.patience if self.is_large(wish, cluster) else self.rules.patience_small
+            over = cluster.now_s - wish.job.came_s - patience * typical
+            if over >= 0.0:
+                late.append((wish.job.came_s, wish))
+        late.sort(key=lambda each: each[0])
+        return [wish for _, wish in late[: self.rules.reservations]]
+
+    def _reserve(
+        self, cluster: ClusterNow, classes: Sequence[NodeClass], wish: Wish, ends: Mapping[str, float],
+        kept: dict[str, float], limits: Sequence[Limit], found: Planned,
+    ) -> None:  # fmt: skip
+        """Start a job now if it fits; else keep the nodes where it completes first, by the expected ends."""
+        best: Reserved | None = None
+        for way in wish.ways:
+            amounts = needs(wish.job, way)
+            when = []
+            for node in classes[way.at].nodes:
+                if node.name in wish.job.excluded or (wish.job.required and node.name not in wish.job.required):
+                    continue
+                if kept.get(node.name, math.inf) < math.inf:
+                    continue
+                when.append((self._free_in(cluster, node.name, amounts, wish.job.exclusive, ends), node.name))
+            when.sort()
+            if len(when) >= wish.job.node_count:
+                chosen = when[: wish.job.node_count]
+                in_s = chosen[-1][0]
+                if best is None or in_s + self._worth_s(way) < best.in_s + self._worth_s(best.way):
+                    best = Reserved(wish, way, tuple(name for _, name in chosen), in_s)
+        if best is None or math.isinf(best.in_s):
+            return
+        if any(limit.takes(wish.job, best.way.gpus) > limit.left(cluster.jobs.values()) for limit in limits):
+            return
+        if best.in_s == 0.0:
+            take(cluster, wish.job, best.way, best.nodes)
+            found.starts.append(Start(wish.job, best.nodes, best.way.kind, best.way.gpus, best.way.seconds))
+            return
+        found.reserved.append(best)
+        kept.update({name: min(best.in_s, kept.get(name, math.inf)) for name in best.nodes})
+
+    def _worth_s(self, way: Way) -> float:
+        """Return a way's run time as the program weighs it."""
+        return way.own_seconds + self.rules.run_weight * (way.seconds - way.own_seconds)
+
+    @staticmethod
+    def _free_in(
+        cluster: ClusterNow, name: str, amounts: Mapping[str, float], exclusive: bool, ends: Mapping[str, float]
+    ) -> float:
+        """Return the seconds until amounts are expected to be free on a node; inf if never."""
+        node = cluster.nodes[name]
+        if fits(node, amounts, exclusive):
+            return 0.0
+        free = dict(node.free)
+        holding = sorted((ends[job.id], job.id) for job in cluster.jobs.values() if name in job.nodes and not job.waits)
+        for end, key in holding:
+            job = cluster.jobs[key]
+            kind = next((kind for kind in node.gpu_types if job.gpu_type in ("", kind)), "gpu")
+            back = {"cpu": math.ceil(job.cpus / job.node_count), "mem": job.memory_mb, kind: float(job.gpus)}
+            for resource, amount in (node.has if job.exclusive else back).items():
+                if resource in free:
+                    free[resource] = min(free[resource] + amount, node.has[resource])
+            if all(free.get(resource, 0.0) >= amount for resource, amount in amounts.items()) and (
+                not exclusive or all(free[resource] >= node.has[resource] for resource in node.has)
+            ):
+                return max(0.1, end - cluster.now_s)
+        return math.inf
+
+
+def allowed(constraint: str, features: frozenset[str]) -> bool:
+    """Return whether a node's features satisfy a constraint of &, | and plain names; False for any other form."""
+    if not constraint:
+        return True
+    if any(mark in constraint for mark in "[]*()"):
+        return False
+    return any(all(word in features for word in part.split("&")) for part in constraint.replace(",", "&").split("|"))

@@ -1,0 +1,184 @@
+"""The controller on documents that were recorded from a real Slurm, and its policy on small clusters."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from copter_serve.slurm_controller.controller import Controller, Options
+from copter_serve.slurm_controller.doors import Change, Door, RefusedError
+from copter_serve.slurm_controller.horizon import needs
+from copter_serve.slurm_controller.limits import Limit, limits_of
+from copter_serve.slurm_controller.outside import blocked_nodes, partitions_of
+from copter_serve.slurm_controller.policy import Policy, Rules, allowed
+from copter_serve.slurm_controller.profiles import Profile, ProfileError, asked_before, asking, of_file, parsed
+from copter_serve.slurm_controller.reading import ClusterNow, JobNow, NodeNow, cluster_now, gres_of
+
+RECORDED = Path(__file__).resolve().parents[2] / "slurm" / "recorded"
+SITUATIONS = sorted(path.parent for path in RECORDED.glob("*/*/started.json"))
+NEVER = ("BadConstraints", "Dependency", "JobHeld", "PartitionDown", "PartitionInactive", "ReqNodeNotAvail")
+
+
+def documents(folder: Path, when: str) -> tuple[list[Any], list[Any]]:
+    """Return the recorded jobs and nodes."""
+    jobs = json.loads((folder / f"{when}_squeue.json").read_text())["jobs"]
+    old = folder / f"{when}_nodes.json"
+    nodes = json.loads((old if old.exists() else folder / f"{when}_sinfo.json").read_text())["nodes"]
+    return jobs, nodes
+
+
+@pytest.mark.parametrize("folder", SITUATIONS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_plans_on_recorded_documents_fit_and_start_nothing_that_cannot(folder: Path) -> None:
+    cluster = cluster_now(*documents(folder, "before"), 0.0)
+    assert not cluster.skipped
+    assert cluster.nodes
+    started = json.loads((folder / "started.json").read_text())
+    free = {name: dict(node.free) for name, node in cluster.nodes.items()}
+    assert all(amount >= 0.0 for node in free.values() for amount in node.values())
+    partitions_of((folder / "before_partitions.txt").read_text(), cluster)
+    plan = Policy().plan(cluster, {name: Profile(job.user) for name, job in cluster.jobs.items() if job.waits})
+    for start in plan.starts:
+        for name in start.nodes:
+            for resource, amount in needs(start.job, start).items():
+                free[name][resource] -= amount
+                assert free[name][resource] >= 0.0
+        assert not started["waiting"].get(start.job.id, "").startswith(NEVER)
+
+
+def node(name: str, kind: str = "a100", gpus: int = 4) -> NodeNow:
+    has = {"cpu": 8.0, "mem": 8000.0, kind: float(gpus)}
+    return NodeNow(name, has, dict(has), frozenset({kind}), frozenset({"all"}), True)
+
+
+def job(name: str, gpus: int, came_s: float = 0.0, **more: Any) -> JobNow:
+    told: dict[str, Any] = {"partition": "all", "comment": "copter:", "state": "PENDING", "reason": "BeginTime"}
+    told |= {"begins_s": 0.0, "started_s": 0.0, "limit_s": 3600.0, "priority": 1.0, "node_count": 1, "cpus": 1}
+    told |= {"memory_mb": 10.0, "gpu_type": ""} | more
+    return JobNow(id=name, user="u", came_s=came_s, gpus=gpus, **told)
+
+
+def cluster(nodes: list[NodeNow], jobs: list[JobNow], now_s: float = 0.0) -> ClusterNow:
+    return ClusterNow({each.name: each for each in nodes}, {each.id: each for each in jobs}, now_s)
+
+
+def test_each_job_goes_where_it_gains_most() -> None:
+    gains, alike = (
+        Profile(app, seconds=60.0, speeds={"a100": speed, "t4": 1.0}) for app, speed in (("g", 6.0), ("s", 1.1))
+    )
+    now = cluster([node("n1", gpus=1), node("t1", "t4", 1)], [job("1", 1), job("2", 1)])
+    plan = Policy().plan(now, {"1": alike, "2": gains})
+    assert {start.job.id: start.nodes for start in plan.starts} == {"1": ("t1",), "2": ("n1",)}
+
+
+def test_a_job_of_several_sizes_is_wide_alone_and_narrow_in_a_queue() -> None:
+    told = Profile("m", (1, 2, 4), 100.0, 0.8)
+    alone = Policy().plan(cluster([node("n1")], [job("1", 1)]), {"1": told})
+    assert [start.gpus for start in alone.starts] == [4]
+    names = [str(at) for at in range(12)]
+    queued = Policy().plan(cluster([node("n1")], [job(name, 1) for name in names]), dict.fromkeys(names, told))
+    assert [start.gpus for start in queued.starts] == [1, 1, 1, 1]
+
+
+def test_nodes_are_kept_free_for_an_old_large_job_so_that_its_wait_is_bounded() -> None:
+    """With small jobs that arrive without end, the large job starts within its patience and one run of a small job."""
+    policy, rules = Policy(Rules(patience=2.0)), Rules(patience=2.0)
+    run_s, clock, running, arrivals = 10.0, 0.0, dict[str, tuple[float, JobNow]](), 0
+    large = job("large", 4)
+    waiting = {"large": large}
+    while "large" in waiting:
+        assert clock <= rules.patience * run_s + run_s + 2.0
+        for name in [name for name, (end, _) in running.items() if end <= clock]:
+            del running[name]
+        while sum(each.id != "large" for each in waiting.values()) < 3:
+            arrivals += 1
+            waiting[f"s{arrivals}"] = job(f"s{arrivals}", 1, clock)
+        now = cluster([node("n1")], [*waiting.values(), *(each for _, each in running.values())], clock)
+        now.nodes["n1"].free["a100"] -= len(running)
+        profiles = {name: Profile("a", seconds=run_s) for name in (*waiting, *running)}
+        for start in policy.plan(now, profiles).starts:
+            begun = waiting.pop(start.job.id)
+            begun.state, begun.nodes, begun.started_s = "RUNNING", ("n1",), clock
+            running[start.job.id] = (clock + run_s, begun)
+        clock += 1.0
+    assert clock > rules.patience * run_s
+
+
+def test_limits_are_kept_and_counted_once() -> None:
+    jobs = [job(str(at), 1, qos="few") for at in range(5)]
+    running = job("r", 1, qos="few", state="RUNNING", nodes=("n1",))
+    limits = limits_of("few|gres/gpu=3||gres/gpu=2|\nmany||||\n", [*jobs, running])
+    assert Limit("qos few gpu", "gpu", 3.0, "few") in limits
+    now = cluster([node("n1")], [*jobs, running])
+    now.nodes["n1"].free["a100"] = 3.0
+    plan = Policy().plan(now, {each.id: Profile("a", seconds=9.0) for each in jobs}, limits)
+    assert len(plan.starts) == 1  # the user may have two, and has one
+
+
+class Scripted(Door):
+    """A Slurm in memory that refuses some jobs."""
+
+    def __init__(self, now: ClusterNow, refused: tuple[str, ...] = ()) -> None:
+        super().__init__(lambda: 100.0)
+        self.now, self.refuses, self.updates = now, refused, list[tuple[str, Change]]()
+
+    def documents(self) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+    def read(self) -> ClusterNow:
+        return self.now
+
+    def update(self, job: str, change: Change) -> None:
+        if job in self.refuses:
+            raise RefusedError("no")
+        self.updates.append((job, change))
+
+    def server_s(self) -> float | None:
+        return 4000.0
+
+    def text(self, *words: str) -> str:
+        return ""
+
+
+def test_one_refused_update_stops_no_other_and_times_are_the_clusters() -> None:
+    door = Scripted(cluster([node("n1"), node("n2")], [job(name, 1) for name in "123"], 4000.0), ("2",))
+    step = Controller(door, Options(lease_s=60)).step()
+    assert step.started == 2
+    assert {name for name, _ in door.updates} == {"1", "3"}
+    assert all(change.begin_s == 4000 and str(change.comment).endswith(" asked=1") for _, change in door.updates)
+
+
+def test_a_users_begin_time_is_kept_where_only_the_partition_opts_in() -> None:
+    later = job("1", 1, comment="", begins_s=9000.0)
+    door = Scripted(cluster([node("n1")], [later], 4000.0))
+    step = Controller(door, Options(frozenset({"all"}), lease_s=60)).step()
+    assert step.left == {"1": "begins later, as its user asked"}
+    assert door.updates == []
+
+
+def test_comments_and_files_of_profiles() -> None:
+    told = parsed("copter: app=a sizes=1-8 rate=0.9 speed=a100:3,t4:1", {})
+    assert told == Profile("a", (1, 2, 4, 8), pytest.approx(math.nan, nan_ok=True), 0.9, {"a100": 3.0, "t4": 1.0})
+    assert parsed("mine") is None
+    known = of_file({"a": {"seconds": 60, "speed": {"t4": 0.5}}}, "f")
+    assert parsed("copter: app=a rate=0.5", known) == Profile("a", (), 60.0, 0.5, {"t4": 0.5})
+    for wrong in ("copter: rate=0", "copter: sizes=8-1", "copter: what=1", "copter: seconds"):
+        with pytest.raises(ProfileError):
+            parsed(wrong)
+    assert asked_before(asking("", 2)) == ("", 2)
+    assert asked_before(asking("copter: app=a", 2)) == ("copter: app=a", 2)
+    assert asked_before("copter: app=a") is None
+
+
+def test_words_of_slurm() -> None:
+    assert gres_of("gpu:a100:4(S:0-1),gpu:t4:2") == {"a100": 4.0, "t4": 2.0}
+    assert gres_of("gres:gpu:2") == {"gpu": 2.0}
+    assert gres_of("gres/gpu:1g.5gb:7") == {"1g.5gb": 7.0}
+    assert allowed("a&b|c", frozenset({"c"}))
+    assert not allowed("[a|b]", frozenset({"a"}))
+    times = "StartTime=2026-01-01T00:00:00 EndTime=2036-01-01T00:00:00"
+    text = f"ReservationName=r {times} Duration=x\n   Nodes=n[1-2],t1 NodeCnt=3"
+    assert blocked_nodes(text, 1.8e9) == {"n1": 0.0, "n2": 0.0, "t1": 0.0}
