@@ -1,4 +1,4 @@
-"""Streams of short jobs on a real Slurm of fake nodes, by Slurm's own schedulers and by copter, and the page of results.
+"""Streams of short jobs on a real Slurm of fake nodes, by Slurm's schedulers and by copter, and the page of results.
 
     python benchmarks/slurm_evidence.py run [--kinds rigid,mixed,moldable] [--seeds 1,2,3] [--settings ...] [--jobs 200]
     python benchmarks/slurm_evidence.py page
