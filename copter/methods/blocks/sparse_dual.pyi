@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from copter.methods.blocks.block_basis import BlockBasis
 from copter.methods.blocks.breakpoints import Breakpoints
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.simplex.basis_factor import BasisFactor
+from copter.methods.simplex.middle_factor import MiddleFactor
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
@@ -16,7 +16,7 @@ class SparseDual(BlockBasis):
     factorisations: int
     stale: bool
     ahead: Breakpoints
-    factor: BasisFactor
+    factor: MiddleFactor
     def __init__(self, program: BlockProgram, scale: _Floats, cost: _Floats) -> None: ...
     @property
     def work(self) -> float: ...

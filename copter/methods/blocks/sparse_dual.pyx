@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, RATE, TIE, BlockBasis
 from copter.methods.blocks.breakpoints cimport Breakpoints
-from copter.methods.simplex.basis_factor cimport BasisFactor
+from copter.methods.simplex.middle_factor cimport MiddleFactor
 
 cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     OPTIMAL = 0
@@ -26,11 +26,14 @@ cdef enum:  # how one pivot ends
     BROKEN = 3
 
 cdef double PIVOT = 1e-6  # least size of a pivot
+cdef double FIRST_PIVOT = 1e-3  # least pivot of factors at a start: columns that nearly depend on others are left out
+cdef double LATER_PIVOT = 1e-8  # least pivot of later factors
 cdef double DRIFT = 1e-6  # most relative difference of a pivot computed by row and by column
 cdef double HARRIS = 1e-9  # reduced costs may get so far on the wrong side, for the sake of a larger pivot
 cdef double FORGOTTEN = 4.0  # a row is chosen anew if its length's square is so many times the one noted
 cdef double LEAST_NORM = 1e-6  # least square of a row's length after an update
 cdef double AVOID = 1e6  # factor on the squared length of a row whose pivot was refused
+cdef double LONG = 1e6  # squared length of a row of the inverse above which a start leaves its variable out
 cdef double NOTHING = 1e-14  # smaller multipliers count as zero
 cdef double WRONG = 1e-7  # a reduced cost of an unsettled block is wrong beyond this; the block's basic ones then leave
 cdef double DENSE = 0.1  # share of rows with a multiplier from which all columns are priced
@@ -54,17 +57,19 @@ cdef class SparseDual(BlockBasis):
     def __init__(self, program, scale, cost):
         BlockBasis.__init__(self, program, scale, cost, False)
         cdef int m = self.n_rows, n = self.n_columns, blocks = self.n_blocks, total = n + blocks + m
-        self.factor, self.ahead = BasisFactor(m), Breakpoints(total)
+        self.factor, self.ahead = MiddleFactor(m), Breakpoints(total)
         self.factor.most_work = MOST_WORK
-        cdef double[::1] real = np.zeros(3 * m + 2 * n + 1)
+        cdef double[::1] real = np.zeros(5 * m + 2 * n + 1)
         self.norm, self.tau, self.kept_norm = real[:m], real[m:2 * m], real[2 * m:3 * m]
-        self.now, self.slope = real[3 * m:3 * m + n], real[3 * m + n:]
+        self.half_row, self.half_column, real = real[3 * m:4 * m], real[4 * m:5 * m], real[5 * m:]
+        self.now, self.slope = real[:n], real[n:]
         cdef int[::1] whole = np.zeros(2 * m + 1 + m + n + 3 * blocks + 3 * m + 4, dtype=np.int32)
         self.base_start, self.fresh_head, whole = whole[:m + 1], whole[m + 1:2 * m + 1], whole[2 * m + 1:]
         self.spots, self.rho_spots, whole = whole[:m], whole[m:2 * m], whole[2 * m:]
         self.touched, whole = whole[:n], whole[n:]
         self.touched_blocks, self.stamp, self.kicked = whole[:blocks], whole[blocks:2 * blocks], whole[2 * blocks:]
         self.norm[:] = 1.0
+        self.stuck = np.zeros(m, dtype=np.uint8)
         self.unit_row, self.old_row = np.full(m, -1, dtype=np.int32), np.full(m, -1, dtype=np.int32)
         self.unmeasured = True
         self.row_start = np.zeros(m + 2, dtype=np.int32)
@@ -183,9 +188,13 @@ cdef class SparseDual(BlockBasis):
 
     def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
         """Take over columns that have changed in place, as :meth:`BlockBasis.rewrite`."""
-        cdef int g, p
+        cdef int g, p, j
         BlockBasis.rewrite(self, changed, program, scale, cost)
         with nogil:
+            for g in range(self.n_blocks):
+                if self.count[g] == 0:
+                    for j in range(self.column_start[g], self.column_start[g + 1]):
+                        self.cost[j] = cost[j]
             for p in range(self.n_rows):
                 if self.head[p] == ARTIFICIAL and self.unit_row[p] < 0:
                     self.expel(p)
@@ -211,7 +220,7 @@ cdef class SparseDual(BlockBasis):
             return
         memset(&self.alpha[0], 0, m * sizeof(double))
         self.alpha[r] = 1.0
-        self.factor.ftran(&self.alpha[0])
+        self.load()
         if fabs(self.alpha[p] - self.rho[r]) > DRIFT * (1.0 + largest) or not self.exchange(p):
             self.stale = True
             return
@@ -223,6 +232,7 @@ cdef class SparseDual(BlockBasis):
         cdef int g, r, v, n = self.n_columns, first = self.n_columns + self.n_blocks
         cdef bint holds = True, known = changed is not None
         self.pivots = self.flips = self.factorisations = 0
+        self.stuck[:] = 0
         self.factor.work = self.passes = 0.0
         with nogil:
             for r in range(self.n_rows):
@@ -326,7 +336,7 @@ cdef class SparseDual(BlockBasis):
         for p in range(m):
             k = self.fresh_head[p]
             if k >= m:
-                self.head[p], self.norm[p], self.unit_row[p] = ARTIFICIAL, 1.0, p
+                self.head[p], self.norm[p], self.unit_row[p], self.unmeasured = ARTIFICIAL, 1.0, p, True
                 continue
             self.head[p], self.norm[p], self.unit_row[p] = self.spots[k], self.kept_norm[k], self.old_row[k]
             if self.head[p] != ARTIFICIAL:
@@ -380,35 +390,88 @@ cdef class SparseDual(BlockBasis):
         """Make fresh factors, prices, costs and values; return False if that fails."""
         cdef int rounds = 0, r
         while True:  # ends: each round more blocks are settled for good
+            self.factor.least_pivot = FIRST_PIVOT if self.unmeasured else LATER_PIVOT
             if not self.factorise():
                 return False
-            for r in range(self.n_rows):
-                self.tau[r] = self.y[r]
-                self.kept_norm[r] = self.y[r]
+            if self.unmeasured:
+                for r in range(self.n_rows):
+                    self.row_of(r)
+                self.straighten()
+                self.unmeasured = False
+                if self.stale:
+                    continue
             self.price()
+            self.orient()
             self.fill()
             if self.release() == 0:
                 break
-            memcpy(&self.y[0], &self.kept_norm[0], self.n_rows * sizeof(double))
             rounds += 1
             if rounds > ROUNDS:
                 return False
         self.resettle()
         self.refresh()
-        if self.unmeasured:
-            self.unmeasured = False
-            for r in range(self.n_rows):
-                self.row_of(r)
         return True
 
+    cdef void straighten(self) noexcept nogil:
+        """Let artificial variables replace those whose rows of the inverse are very long: their columns nearly depend."""
+        cdef int p, v, worst, count, first = self.n_columns + self.n_blocks
+        for count in range(self.n_rows):
+            worst = 0
+            for p in range(self.n_rows):
+                if self.norm[p] > self.norm[worst]:
+                    worst = p
+            if self.norm[worst] <= LONG or self.stale:
+                return
+            v = self.head[worst]
+            if v != ARTIFICIAL:
+                self.head[worst], self.place[v] = ARTIFICIAL, -1
+                if v < first:
+                    self.count[self.block(v)] -= 1
+                    if not self.rest(v):
+                        self.settle(self.block(v))
+                else:
+                    self.rest_row(v - first)
+            self.unit_row[worst] = -1
+            self.expel(worst)
+
+    cdef void orient(self) noexcept nogil:
+        """Let rows rest at the bound that their price asks for; a price without such a bound becomes zero."""
+        cdef int r, v, first = self.n_columns + self.n_blocks
+        for r in range(self.n_rows):
+            v = first + r
+            if self.place[v] >= 0 or self.low[v] == self.high[v] or fabs(self.y[r]) <= TIE:
+                continue
+            if fabs(self.low[v] if self.y[r] > 0.0 else self.high[v]) == INFINITY:
+                self.y[r] = 0.0
+            else:
+                self.at_upper[v] = self.y[r] < 0.0
+                self.rest(v)
+
     cdef int release(self) noexcept nogil:
-        """Let the basic variables leave of blocks with a wrong reduced cost, and settle them; return their number."""
-        cdef int g, p, v, count = 0, first = self.n_columns + self.n_blocks
+        """Let the basic variables leave of blocks with a wrong reduced cost, and settle them; return their number.
+
+        Where a basic column's reduced cost is nearly zero, its cost is shifted.
+        """
+        cdef int g, p, v, k, count = 0, first = self.n_columns + self.n_blocks
+        cdef double rest
         for g in range(self.n_blocks):
             self.kicked[g] = 0
-            if self.count[g] > 0 and not self.is_settled(g):
+        for p in range(self.n_rows):
+            v = self.head[p]
+            if 0 <= v < first:
+                k = self.key[self.block(v)]
+                rest = self.now[v] if v < self.n_columns else 0.0
+                if k < self.n_columns:
+                    rest -= self.key_share(v) * self.now[k]
+                if fabs(rest) > WRONG:
+                    self.kicked[self.block(v)] = 1
+                elif v < self.n_columns:
+                    self.cost[v] -= rest
+                    self.now[v] -= rest
+        for g in range(self.n_blocks):
+            if self.count[g] > 0 and not self.kicked[g] and not self.is_settled(g):
                 self.kicked[g] = 1
-                count += 1
+            count += self.kicked[g]
         if count:
             for p in range(self.n_rows):
                 v = self.head[p]
@@ -486,26 +549,22 @@ cdef class SparseDual(BlockBasis):
         """Exchange the variable at a position with the key of its block (K10)."""
         cdef int v = self.head[p], g = self.block(v), k = self.key[g], j, i, w, s = self.n_columns + g
         cdef double scale = -self.sign(k) * self.sign(v)
-        cdef double* alpha = &self.alpha[0]
-        cdef int[2] both
         self.head[p], self.place[k] = k, p
         self.key[g], self.place[v] = v, -1
         if self.factor.updates + self.count[g] + 2 >= self.factor.most_updates:
             self.stale = True
             return
-        memset(alpha, 0, self.n_rows * sizeof(double))
-        alpha[p], both[0] = 1.0 / scale, p
-        self.factor.update(alpha, both, 1, p)
+        if scale != 1.0 and self.factor.combine(p, scale, p, 0.0) < 0:
+            self.stale = True
+            return
+        if self.count[g] == 1:
+            return
         for j in range(self.column_start[g], self.column_start[g + 1] + 1):
             w = j if j < self.column_start[g + 1] else s
             i = self.place[w]
-            if i < 0 or i == p:
-                continue
-            alpha[i], alpha[p] = 1.0, -scale * self.sign(w) * self.sign(v)
-            both[0], both[1] = i, p
-            self.factor.update(alpha, both, 2, i)
-            alpha[i] = 0.0
-        alpha[p] = 0.0
+            if i >= 0 and i != p and self.factor.combine(i, 1.0, p, -scale * self.sign(w) * self.sign(v)) < 0:
+                self.stale = True
+                return
 
     # The main loop --------------------------------------------------------------------------------------------------
 
@@ -551,12 +610,16 @@ cdef class SparseDual(BlockBasis):
 
     cdef int loop(self, int last) noexcept nogil:
         cdef int p, q, found, trouble = 0, longer = 0
+        cdef bint idle
         cdef double excess, step
         while True:  # ends: each pass counts a pivot, up to last, or trouble
             if self.stale or self.factor.worn() or self.factor.updates + SPARE >= self.factor.most_updates:
                 if not self.restore():
                     return UNSTABLE
             p = self.choose_row(&excess)
+            idle = p < 0
+            if idle:
+                p = self.choose_artificial(&excess)
             if p < 0:
                 return OPTIMAL
             if self.pivots >= last:
@@ -565,7 +628,7 @@ cdef class SparseDual(BlockBasis):
                 self.swap(p)
                 if self.stale:
                     continue
-            if not self.row_of(p):
+            if not self.row_of(p) and not idle:
                 longer += 1
                 if longer > self.n_rows:
                     return UNSTABLE
@@ -573,6 +636,10 @@ cdef class SparseDual(BlockBasis):
             longer = 0
             self.spread()
             q = self.choose_column(excess, &step)
+            if idle and q < 0:
+                self.forget()
+                self.stuck[p] += 1
+                continue
             if q < 0:
                 self.forget()
                 if self.factor.updates > 0 and trouble < MOST_TROUBLE:
@@ -591,6 +658,8 @@ cdef class SparseDual(BlockBasis):
                 return UNSTABLE
             if found == AVOIDED:
                 self.norm[p] *= AVOID
+            if found == AVOIDED and idle:
+                self.stuck[p] = 2
             self.stale = True
 
     cdef int choose_row(self, double* excess) noexcept nogil:
@@ -611,6 +680,19 @@ cdef class SparseDual(BlockBasis):
         self.swapped = best_key >= 0
         return best
 
+    cdef int choose_artificial(self, double* excess) noexcept nogil:
+        """Choose an artificial variable to leave at no cost, in the direction that takes its row's price to zero.
+
+        Where that meets no breakpoint, the other direction is tried next, and then none.
+        """
+        cdef int p
+        self.passes += self.n_rows
+        for p in range(self.n_rows):
+            if self.head[p] == ARTIFICIAL and self.stuck[p] < 2:
+                excess[0] = -1e-300 if (self.y[self.unit_row[p]] > 0.0) == (self.stuck[p] == 0) else 1e-300
+                return p
+        return -1
+
     cdef bint row_of(self, int p) noexcept nogil:
         """Compute row p of the basis's inverse; return False if it is so much longer than noted that others go first."""
         cdef int i, m = self.n_rows
@@ -618,7 +700,9 @@ cdef class SparseDual(BlockBasis):
         cdef double* rho = &self.rho[0]
         memset(rho, 0, m * sizeof(double))
         rho[p] = 1.0
-        self.factor.btran(rho)
+        self.factor._upper_btran(rho)
+        memcpy(&self.half_row[0], rho, m * sizeof(double))
+        self.factor.half_btran(rho)
         self.n_rho = 0
         for i in range(m):
             if fabs(rho[i]) > NOTHING:
@@ -787,16 +871,20 @@ cdef class SparseDual(BlockBasis):
     cdef int pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
         """Update prices and values and let q enter at position p."""
         cdef int i, g, v, t, j, m = self.n_rows, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if to_upper else 1.0, theta, bound = 0.0, cost, entry
+        cdef double side = -1.0 if to_upper else 1.0, theta, bound = 0.0, cost, entry, rest
         cdef double* alpha = &self.alpha[0]
         cdef bint moves = False
         self.entries_of(q, &cost, &entry)
         memset(alpha, 0, m * sizeof(double))
         self.effective(q, 1.0, alpha)
-        self.factor.ftran(alpha)
+        self.load()
         if fabs(alpha[p]) < PIVOT or fabs(alpha[p] - entry) > DRIFT * (1.0 + fabs(alpha[p])):
             memset(&self.shift[0], 0, m * sizeof(double))  # the flips stay: values are computed anew
             return REFUSED if self.factor.updates > 0 else AVOIDED
+        rest = cost + step * side * entry
+        if q >= self.n_columns or fabs(rest) > WRONG:
+            step -= rest / (side * entry)
+            rest = 0.0
         for t in range(self.n_rho):
             i = self.rho_spots[t]
             self.y[i] -= step * side * self.rho[i]
@@ -807,6 +895,9 @@ cdef class SparseDual(BlockBasis):
             for t in range(self.n_touched):
                 j = self.touched[t]
                 self.now[j] += step * side * self.slope[j]
+        if q < self.n_columns:  # its reduced cost is zero from now on, whatever the ratio test let pass
+            self.cost[q] -= rest
+            self.now[q] -= rest
         for i in range(m):
             if self.shift[i] != 0.0:
                 moves = True
@@ -848,9 +939,15 @@ cdef class SparseDual(BlockBasis):
                 memset(&self.shift[0], 0, m * sizeof(double))
         return DONE
 
+    cdef void load(self) noexcept nogil:
+        """Solve for the column in `alpha`, in place."""
+        self.factor.half_ftran(&self.alpha[0])
+        memcpy(&self.half_column[0], &self.alpha[0], self.n_rows * sizeof(double))
+        self.factor._upper_ftran(&self.alpha[0])
+
     cdef bint exchange(self, int p) noexcept nogil:
         """Replace the basic column at a position by the one of which `alpha` is the solution; update rows' lengths."""
-        cdef int i, t = 0, m = self.n_rows
+        cdef int i, m = self.n_rows
         cdef double ratio, norm = self.norm[p], inverse = 1.0 / self.alpha[p]
         cdef double* alpha = &self.alpha[0]
         cdef double* tau = &self.tau[0]
@@ -859,12 +956,10 @@ cdef class SparseDual(BlockBasis):
         for i in range(m):
             if alpha[i] == 0.0:
                 continue
-            self.spots[t] = i
-            t += 1
             ratio = alpha[i] * inverse
             self.norm[i] = max(self.norm[i] - ratio * (2.0 * tau[i] - ratio * norm), LEAST_NORM)
         self.norm[p] = max(norm * inverse * inverse, LEAST_NORM)
-        return self.factor.update(alpha, &self.spots[0], t, p) == 0
+        return self.factor.replace(&self.half_column[0], &self.half_row[0], p) == 0
 
     cdef void shift_block(self, int g, double sign) noexcept nogil:
         """Add what a block uses of the rows, times `sign`, to the shift."""

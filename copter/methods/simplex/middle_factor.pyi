@@ -1,0 +1,3 @@
+from copter.methods.simplex.basis_factor import BasisFactor
+
+class MiddleFactor(BasisFactor): ...
