@@ -42,7 +42,9 @@ SPARSE_COST = 2.0  # cost of an operation with sparse factors, relative to one i
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
-APART = 1e-8  # relative perturbation of costs, so that no two are equal
+# Relative perturbation of costs, so that no two are equal; more of it with sparse factors, whose ratio tests let reduced
+# costs pass by a little: programs of equal options would make them go in circles.
+APART, SPARSELY_APART = 1e-8, 1e-7
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
 CLOSED = 1e-7  # largest accepted error of rows, and of basic reduced costs, at the end
 
@@ -227,8 +229,14 @@ def dual_of(
 
     `alone` as for :class:`.ColumnClasses`.
     """
-    cost = moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST)
+    cost = perturbed(program, factor, slots)
     return BlockDual(program, scale, cost, alone) if program.n_rows <= DENSE_ROWS else SparseDual(program, scale, cost)
+
+
+def perturbed(program: BlockProgram, factor: float, slots: Ints) -> Floats:
+    """Return the scaled costs, changed so little that no two are equal."""
+    apart = APART if program.n_rows <= DENSE_ROWS else SPARSELY_APART
+    return moved_costs(program.cost * factor, program.column_start, slots, apart, LEAST_COST)
 
 
 def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -376,7 +384,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
 def renewed(kept: Kept, room: Room) -> bool:
     """Bring a basis up to its program, which has followed the matrix; returns False if it cannot go on."""
     program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
-    cost = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    cost = perturbed(program, kept.factor, kept.slots)
     row_lower, row_upper = program.lower[n : n + m] * kept.scale, program.upper[n : n + m] * kept.scale
     dual.rewrite(room.changed, program, kept.scale, cost)
     return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, room.changed)

@@ -413,9 +413,9 @@ cdef class SparseDual(BlockBasis):
         return True
 
     cdef void straighten(self) noexcept nogil:
-        """Let artificial variables replace those whose rows of the inverse are very long: their columns nearly depend."""
-        cdef int p, v, worst, count, first = self.n_columns + self.n_blocks
-        for count in range(self.n_rows):
+        """Let artificial variables replace those whose rows of the inverse are long: their columns nearly depend."""
+        cdef int p, v, worst, _count, first = self.n_columns + self.n_blocks
+        for _count in range(self.n_rows):
             worst = 0
             for p in range(self.n_rows):
                 if self.norm[p] > self.norm[worst]:
@@ -694,7 +694,7 @@ cdef class SparseDual(BlockBasis):
         return -1
 
     cdef bint row_of(self, int p) noexcept nogil:
-        """Compute row p of the basis's inverse; return False if it is so much longer than noted that others go first."""
+        """Compute row p of the inverse; return False if it is so much longer than noted that others go first."""
         cdef int i, m = self.n_rows
         cdef double total = 0.0, before = self.norm[p]
         cdef double* rho = &self.rho[0]
