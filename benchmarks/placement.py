@@ -6,9 +6,9 @@ Usage::
 
 Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
-peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its old
-basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and
-says how many it made.
+peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
+old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
+made.
 """
 
 from __future__ import annotations

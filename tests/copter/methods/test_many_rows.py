@@ -110,7 +110,8 @@ def test_a_changed_count_is_solved_by_sparse_pivots() -> None:
         case.edit("count")
         assert session.solve().method in ("basis", "kept")
     kept = session._iterate.pivots().kept
-    assert kept is not None and isinstance(kept.dual, SparseDual)
+    assert kept is not None
+    assert isinstance(kept.dual, SparseDual)
 
 
 @pytest.mark.long
