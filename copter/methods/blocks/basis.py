@@ -42,8 +42,8 @@ SPARSE_COST = 2.0  # cost of an operation with sparse factors, relative to one i
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
-# Relative perturbation of costs, so that no two are equal; more with sparse factors, whose ratio tests let reduced costs
-# pass by a little: programs of equal options would make them go in circles.
+# Relative perturbation of costs, so that no two are equal; more with sparse factors, whose ratio tests let reduced
+# costs pass by a little: programs of equal options would make them go in circles.
 APART, SPARSELY_APART = 1e-8, 1e-7
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
 CLOSED = 1e-7  # largest accepted error of rows, and of basic reduced costs, at the end
