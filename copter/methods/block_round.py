@@ -15,10 +15,9 @@ from copter.choose import KEPT, Choice
 from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
-from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
@@ -153,7 +152,11 @@ class BlockRound:
     def by_pivots(self) -> BlockAnswer | None:
         """Solve by pivots from the last round's basis, or from prices alone."""
         basis, prices = self.basis, prices_now(self.of.iterate, self.of.model)
-        answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch)
+        iterate, point = self.of.iterate, None
+        if basis.kept is None and self.program.n_rows > DENSE_ROWS and not iterate.cold:
+            last = self.last or kept_point(iterate, self.of.model, self.program, self.slots, self.generation)
+            point = last.x
+        answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch, point)
         known = basis.kept is not None and basis.kept.program is self.program and not self.follows
         basis.seen = (self.program, self.mark) if known else None
         return answer
@@ -176,7 +179,9 @@ class BlockRound:
 
 def has_room(model: Model, settings: Settings) -> bool:
     """Whether a model is so small that its program has gaps and follows all edits in place (K14)."""
-    return 0 < model.n_columns <= settings.basis_columns and 0 < model.ledger.matrix.n_rows <= MOST_ROWS
+    rows = model.ledger.matrix.n_rows
+    most = settings.interior_columns if rows > DENSE_ROWS else settings.basis_columns
+    return 0 < model.n_columns <= most and 0 < rows <= MOST_ROWS
 
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:

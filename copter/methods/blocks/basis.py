@@ -14,7 +14,7 @@ from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_co
 from copter.methods.blocks.block_dual import BlockDual
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.room import Room
-from copter.methods.blocks.solve import MOST_ROWS
+from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.model.ledger import Ledger
 from copter.model.matrix.changes import Mark
@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
+DENSE_ROWS = 256  # coupling rows up to which the working basis has a dense inverse
+MOST_ROWS = 100_000  # coupling rows up to which there is a basis
+FEW_PRICES = 1e-9  # smaller prices, relative to the largest, count as zero where a basis starts from them
 SLICE = 10  # pivots between two looks at the clock
 COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
@@ -35,10 +38,13 @@ PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
 TILED = 0.1  # cost of a multiplication in the tiled factorisation, relative to one in a pivot
 # Work limit of pivots that start from prices and from a basis, in cold solves; each failure halves it.
 MOST_COLD = (2.0, 1.25)
+SPARSE_COST = 2.0  # cost of an operation with sparse factors, relative to one in a cold solve
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
-APART = 1e-8  # relative perturbation of costs, so that no two are equal
+# Relative perturbation of costs, so that no two are equal; more with sparse factors, whose ratio tests let reduced
+# costs pass by a little: programs of equal options would make them go in circles.
+APART, SPARSELY_APART = 1e-8, 1e-7
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
 CLOSED = 1e-7  # largest accepted error of rows, and of basic reduced costs, at the end
 
@@ -61,7 +67,7 @@ class Kept:
     generation: Ages
     scale: Floats
     factor: float
-    dual: BlockDual
+    dual: BlockDual | SparseDual
     cold: float  # work of a solve without this state, see cold_work
 
     def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
@@ -128,6 +134,8 @@ class WarmBasis:
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
             room = Room.of(matrix, room)
+            if kept is not None and not isinstance(kept.dual, SparseDual):
+                kept = None
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):
@@ -136,7 +144,13 @@ class WarmBasis:
         return room
 
     def solve(
-        self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
+        self,
+        program: BlockProgram,
+        slots: Ints,
+        generation: Ages,
+        prices: Floats,
+        watch: Watch,
+        point: Floats | None = None,
     ) -> BlockAnswer | None:
         """Return an optimal vertex; None if the method does not apply, fails, or runs out of time.
 
@@ -149,6 +163,8 @@ class WarmBasis:
         prices : ndarray (rows,)
             Prices of the coupling rows, as minimised; without a basis the method starts from them.
         watch : Watch
+        point : ndarray (columns,), optional
+            A point near the optimum of these prices; a sparse basis starts from its fractional columns.
         """
         follows = self.room is not None and program is self.room.program
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
@@ -170,7 +186,7 @@ class WarmBasis:
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[1] / 2**self.failures)
             if ending == Ending.UNSTABLE:
-                now = begun(program, slots, generation, prices)
+                now = begun(program, slots, generation, prices, point)
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
@@ -182,7 +198,9 @@ class WarmBasis:
         n, dual = program.n_columns, now.dual
         x = np.maximum(dual.values[:n], program.lower[:n])
         np.minimum(x, program.upper[:n], out=x)
-        prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
+        true = program.cost * now.factor
+        prices = dual.true_prices(true) if isinstance(dual, SparseDual) else true_prices(dual, true)
+        prices *= now.scale / now.factor
         own = key_costs(
             dual.keys, program.private_start, program.start, program.row, program.value, program.cost, prices
         )
@@ -204,13 +222,21 @@ def applies_to(program: BlockProgram) -> bool:
     )
 
 
-def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints, alone: bool = False) -> BlockDual:
+def dual_of(
+    program: BlockProgram, scale: Floats, factor: float, slots: Ints, alone: bool = False
+) -> BlockDual | SparseDual:
     """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis.
 
     `alone` as for :class:`.ColumnClasses`.
     """
-    cost = moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST)
-    return BlockDual(program, scale, cost, alone)
+    cost = perturbed(program, factor, slots)
+    return BlockDual(program, scale, cost, alone) if program.n_rows <= DENSE_ROWS else SparseDual(program, scale, cost)
+
+
+def perturbed(program: BlockProgram, factor: float, slots: Ints) -> Floats:
+    """Return the scaled costs, changed so little that no two are equal."""
+    apart = APART if program.n_rows <= DENSE_ROWS else SPARSELY_APART
+    return moved_costs(program.cost * factor, program.column_start, slots, apart, LEAST_COST)
 
 
 def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -226,6 +252,8 @@ def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats,
 def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     """Pivot until optimal, out of time, or out of pivots; returns how it ended (UNSTABLE: rounding errors)."""
     dual, again = kept.dual, 0
+    if isinstance(dual, SparseDual):
+        return sparsely_ended(kept, dual, watch, most_cold)
     update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
     most = most_cold * kept.cold
     if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
@@ -241,9 +269,25 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     return Ending.UNFINISHED
 
 
+def sparsely_ended(kept: Kept, dual: SparseDual, watch: Watch, most_cold: float) -> Ending:
+    """Pivot as in :func:`ended`, with sparse factors."""
+    again = 0
+    while SPARSE_COST * dual.work <= most_cold * kept.cold:
+        ending = Ending(dual.run(SLICE))
+        if ending == Ending.OPTIMAL and dual.error() > CLOSED:
+            ending = Ending.UNSTABLE
+        if ending == Ending.UNSTABLE and again < AGAIN and dual.renewed():
+            again, ending = again + 1, Ending.UNFINISHED
+        if ending != Ending.UNFINISHED or watch():
+            return ending
+    return Ending.UNFINISHED
+
+
 def refactorised(kept: Kept) -> bool:
     """Invert the basis afresh and recompute prices and values; returns False if it contains artificial variables."""
     program, dual = kept.program, kept.dual
+    if isinstance(dual, SparseDual):
+        return dual.renewed()
     n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
     head = dual.heads
     if (head < 0).any():
@@ -290,12 +334,20 @@ def cold_work(program: BlockProgram) -> float:
 # The two starts -------------------------------------------------------------------------------------------------------
 
 
-def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) -> Kept | None:
-    """Return a start that uses prices only."""
+def begun(
+    program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, point: Floats | None = None
+) -> Kept | None:
+    """Return a start from prices, and with sparse factors from a point, if there is one."""
     _, every, factor = program.equilibrated()
     scale = every[: program.n_rows]
     dual = dual_of(program, scale, factor, slots)
-    if not dual.begin(prices * factor / scale):
+    scaled = prices * factor / scale
+    if isinstance(dual, SparseDual):
+        scaled[np.abs(scaled) <= FEW_PRICES * np.abs(scaled).max(initial=0.0)] = 0.0
+        holds = dual.begin_at(scaled, point)
+    else:
+        holds = dual.begin(scaled)
+    if not holds:
         return None
     return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
 
@@ -310,10 +362,16 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if rows < 0:
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
-    dual = dual_of(program, scale, kept.factor, slots, before.classes.alone)
+    alone = isinstance(before, BlockDual) and before.classes.alone
+    dual = dual_of(program, scale, kept.factor, slots, alone)
     place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
-    inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))
+    prices = np.concatenate((before.prices, np.zeros(rows)))
+    if isinstance(dual, SparseDual):
+        norms = before.norms if isinstance(before, SparseDual) else None
+        holds = dual.enter(prices, heads, keys, high, norms)
+        return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program)) if holds else None
+    inverse = before.inverse
     if rows:
         inverse = WorkingInverse(program.n_rows)
         inverse.reset()
@@ -326,7 +384,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
 def renewed(kept: Kept, room: Room) -> bool:
     """Bring a basis up to its program, which has followed the matrix; returns False if it cannot go on."""
     program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
-    cost = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    cost = perturbed(program, kept.factor, kept.slots)
     row_lower, row_upper = program.lower[n : n + m] * kept.scale, program.upper[n : n + m] * kept.scale
     dual.rewrite(room.changed, program, kept.scale, cost)
     return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, room.changed)

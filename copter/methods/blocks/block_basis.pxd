@@ -5,6 +5,7 @@ cdef enum:
     NEW = 2  # marks of a block: from this one on, it has other costs or entries
     REWRITTEN = 3  # it has other entries
 
+cdef double RATE
 cdef double TIE
 
 
@@ -39,3 +40,7 @@ cdef class BlockBasis:
     cdef void reduced(self, int v, double* cost, double* entry) noexcept nogil
     cdef void effective(self, int v, double amount, double* out) noexcept nogil
     cdef void swap(self, int p) noexcept nogil
+    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil
+    cdef double range_of(self, int v) noexcept nogil
+    cdef void flip(self, int v) noexcept nogil
+    cdef void change(self, int g) noexcept nogil

@@ -15,6 +15,7 @@ from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 # Largest distance of a value outside its bounds, relative to 1 or to 1 % of the largest bound of a row.
 cdef double TOLERANCE = 1e-9
+cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
 
 
@@ -29,9 +30,11 @@ cdef class BlockBasis:
         Scales of the coupling rows.
     cost : ndarray (columns,)
         Scaled and perturbed; later edits are written into it.
+    dense : bool
+        Whether the working basis has a dense inverse.
     """
 
-    def __init__(self, program, const double[::1] scale, double[::1] cost):
+    def __init__(self, program, const double[::1] scale, double[::1] cost, bint dense=True):
         cdef int g, j, e, r, n_rows = program.n_rows, n = <int>len(program.cost), first, widest = 1
         cdef int blocks = <int>len(program.column_start) - 1
         cdef const int[::1] private_start = program.private_start
@@ -74,7 +77,7 @@ cdef class BlockBasis:
         self.artificial, self.rho, self.alpha, self.shift, self.factors = real.reshape(5, n_rows)
         self.prices = np.zeros(n_rows)
         self.y = self.prices
-        self.inverse = WorkingInverse(n_rows)
+        self.inverse = WorkingInverse(n_rows) if dense else None
         with nogil:
             self.set_tolerance()
             for g in range(self.n_blocks):
@@ -414,6 +417,57 @@ cdef class BlockBasis:
         self.inverse.combine(p, -self.sign(k) * self.sign(v), count, &self.others[0], &self.factors[0])
         self.head[p], self.place[k] = k, p
         self.key[g], self.place[v] = v, -1
+
+    # Steps of one variable ----------------------------------------------------------------------------------------
+
+    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil:
+        """Return whether a nonbasic variable limits the dual step; write the step at which it does."""
+        cdef double rate = -side * entry
+        if self.low[v] == self.high[v]:
+            return False
+        if self.at_upper[v]:
+            rate, cost = -rate, -cost
+        if rate <= RATE:
+            return False
+        step[0] = max(cost, 0.0) / rate
+        return True
+
+    cdef double range_of(self, int v) noexcept nogil:
+        """Return how far a variable can move until it, or the key of its settled block, meets its other bound."""
+        cdef int k
+        cdef double width = self.high[v] - self.low[v], direction, room
+        if v >= self.n_columns + self.n_blocks or self.count[self.block(v)] > 0:
+            return width
+        k = self.key[self.block(v)]
+        direction = -self.key_share(v) * (-1.0 if self.at_upper[v] else 1.0)
+        room = self.high[k] - self.x[k] if direction > 0.0 else self.x[k] - self.low[k]
+        return min(width, max(room, 0.0))
+
+    cdef void flip(self, int v) noexcept nogil:
+        """Move a variable over its range; if the key meets its bound first, the variable becomes the key."""
+        cdef int k, g
+        cdef double width = self.high[v] - self.low[v], amount = self.range_of(v), direction
+        direction = -1.0 if self.at_upper[v] else 1.0
+        self.effective(v, direction * amount, &self.shift[0])
+        if v >= self.n_columns + self.n_blocks:
+            self.at_upper[v] = not self.at_upper[v]
+            self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+            return
+        g = self.block(v)
+        k = self.key[g]
+        self.change(g)
+        if amount < width:
+            self.at_upper[k] = -self.key_share(v) * direction > 0.0
+            self.x[k] = self.high[k] if self.at_upper[k] else self.low[k]
+            self.x[v] += direction * amount
+            self.key[g] = v
+            return
+        self.move_key(v, direction * amount)
+        self.at_upper[v] = not self.at_upper[v]
+        self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+
+    cdef void change(self, int g) noexcept nogil:
+        """Take note that a block's variables have changed places; for heirs that store distances."""
 
     # Accuracy -----------------------------------------------------------------------------------------------
 

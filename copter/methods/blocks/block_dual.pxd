@@ -25,12 +25,9 @@ cdef class BlockDual(BlockItems):
     cdef void hard_exactly(self, int g, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil
-    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil
     cdef void scan(self, int g, double side, double end) noexcept nogil
     cdef double rate_of(self, int v) noexcept nogil
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil
-    cdef double range_of(self, int v) noexcept nogil
-    cdef void flip(self, int v) noexcept nogil
     cdef void look(self) noexcept nogil
     cdef bint look_again(self) noexcept nogil
     cdef int resettle(self) noexcept nogil

@@ -7,8 +7,8 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, TIE, BlockBasis
-from copter.methods.blocks.block_items cimport RATE, BlockItems
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis
+from copter.methods.blocks.block_items cimport BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
@@ -378,18 +378,6 @@ cdef class BlockDual(BlockItems):
             end[0] = here
         self.ahead.add(v, here)
 
-    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil:
-        """Return whether a nonbasic variable limits the dual step; write the step at which it does."""
-        cdef double rate = -side * entry
-        if self.low[v] == self.high[v]:
-            return False
-        if self.at_upper[v]:
-            rate, cost = -rate, -cost
-        if rate <= RATE:
-            return False
-        step[0] = max(cost, 0.0) / rate
-        return True
-
     cdef void scan(self, int g, double side, double end) noexcept nogil:
         """Add the breakpoint of a settled block: the first of its reduced costs to reach zero."""
         cdef int s = self.n_columns + g, best, earlier
@@ -439,40 +427,6 @@ cdef class BlockDual(BlockItems):
             if rate > most:
                 v, most, step[0] = other, rate, here
         return v
-
-    cdef double range_of(self, int v) noexcept nogil:
-        """Return how far a variable can move until it, or the key of its settled block, meets its other bound."""
-        cdef int k
-        cdef double width = self.high[v] - self.low[v], direction, room
-        if v >= self.n_columns + self.n_blocks or self.count[self.block(v)] > 0:
-            return width
-        k = self.key[self.block(v)]
-        direction = -self.key_share(v) * (-1.0 if self.at_upper[v] else 1.0)
-        room = self.high[k] - self.x[k] if direction > 0.0 else self.x[k] - self.low[k]
-        return min(width, max(room, 0.0))
-
-    cdef void flip(self, int v) noexcept nogil:
-        """Move a variable over its range; if the key meets its bound first, the variable becomes the key."""
-        cdef int k, g
-        cdef double width = self.high[v] - self.low[v], amount = self.range_of(v), direction
-        direction = -1.0 if self.at_upper[v] else 1.0
-        self.effective(v, direction * amount, &self.shift[0])
-        if v >= self.n_columns + self.n_blocks:
-            self.at_upper[v] = not self.at_upper[v]
-            self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
-            return
-        g = self.block(v)
-        k = self.key[g]
-        self.change(g)
-        if amount < width:
-            self.at_upper[k] = -self.key_share(v) * direction > 0.0
-            self.x[k] = self.high[k] if self.at_upper[k] else self.low[k]
-            self.x[v] += direction * amount
-            self.key[g] = v
-            return
-        self.move_key(v, direction * amount)
-        self.at_upper[v] = not self.at_upper[v]
-        self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
 
     # Against rounding ---------------------------------------------------------------------------------------------
 

@@ -1,8 +1,6 @@
 from copter.methods.blocks.block_basis cimport BlockBasis
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
-cdef double RATE
-
 
 cdef class BlockItems(BlockBasis):
     cdef readonly ColumnClasses classes
@@ -17,7 +15,6 @@ cdef class BlockItems(BlockBasis):
     cdef void lay_block(self, int g) noexcept nogil
     cdef void pair(self) noexcept nogil
     cdef int find_pair(self, int v, int mask) noexcept nogil
-    cdef void change(self, int g) noexcept nogil
     cdef void relay(self) noexcept nogil
     cdef void spread(self) noexcept nogil
     cdef void advance(self, double step) noexcept nogil

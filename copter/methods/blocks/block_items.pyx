@@ -11,9 +11,8 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
+from copter.methods.blocks.block_basis cimport RATE
 from copter.methods.blocks.column_classes cimport ColumnClasses
-
-cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 
 cdef class BlockItems(BlockBasis):
     """A block basis with distances to breakpoints, item by item.

@@ -2,12 +2,13 @@ from copter.methods.simplex.entries cimport Entries
 
 
 cdef double TINY
+cdef int MOST_UPDATES
 
 
 cdef class BasisFactor:
     cdef readonly int rows, updates, most_updates
     cdef readonly double work
-    cdef public double most_work
+    cdef public double most_work, least_pivot
     cdef Entries lower, upper, lower_by_row, upper_by_column, eta, active
     cdef int *pool
     cdef int *lower_start
@@ -61,3 +62,7 @@ cdef class BasisFactor:
     cdef void _drop_from_row(self, int row, int column) noexcept nogil
     cdef void _list_used(self) noexcept nogil
     cdef int _finish(self, int done, int columns, int *head) noexcept nogil
+    cdef void _lower_ftran(self, double *x) noexcept nogil
+    cdef void _upper_ftran(self, double *x) noexcept nogil
+    cdef void _upper_btran(self, double *y) noexcept nogil
+    cdef void _lower_btran(self, double *y) noexcept nogil

@@ -30,7 +30,7 @@ cdef class BasisFactor:
         cdef int *at
         cdef size_t line = rows + 2
         self.rows, self.updates, self.work = rows, 0, 0.0
-        self.most_updates, self.most_work = MOST_UPDATES, MOST_WORK
+        self.most_updates, self.most_work, self.least_pivot = MOST_UPDATES, MOST_WORK, LEAST_PIVOT
         self.pool = <int *>calloc(24 * line + 2 * (MOST_UPDATES + 2), sizeof(int))
         self.pivot = <double *>calloc(2 * line, sizeof(double))
         if self.pool == NULL or self.pivot == NULL:
@@ -156,7 +156,7 @@ cdef class BasisFactor:
         while True:  # ends: each pass returns, or takes a column out of the list of count one
             item = self.column_head[1]
             if item >= 0:
-                if fabs(self.active.value[self.column_begin[item]]) > LEAST_PIVOT:
+                if fabs(self.active.value[self.column_begin[item]]) > self.least_pivot:
                     row[0], column[0] = self.active.index[self.column_begin[item]], item
                     return 1
                 unlink(self.column_head, self.column_after, self.column_before, item)
@@ -194,7 +194,7 @@ cdef class BasisFactor:
         for p in range(begin, end):
             largest = max(largest, fabs(self.active.value[p]))
         self.work += 2.0 * (end - begin)
-        if largest <= LEAST_PIVOT:  # depends on the columns before it
+        if largest <= self.least_pivot:  # depends on the columns before it
             unlink(self.column_head, self.column_after, self.column_before, column)
             link(self.column_head, self.column_after, self.column_before, column, 0)
             return
@@ -223,7 +223,7 @@ cdef class BasisFactor:
                 if self.active.index[p] == row:
                     value = fabs(self.active.value[p])
             self.work += self.column_length[k]
-            if value <= LEAST_PIVOT or (value < THRESHOLD * largest and end - begin > 1):
+            if value <= self.least_pivot or (value < THRESHOLD * largest and end - begin > 1):
                 continue
             if cost < least[0] or (cost == least[0] and value > size[0]):
                 least[0], size[0] = cost, value
@@ -400,26 +400,10 @@ cdef class BasisFactor:
 
     cdef void ftran(self, double *x) noexcept nogil:
         """Solve B x = b in place."""
-        cdef int t, k, p, row
-        cdef double value, touched = self.lower_count + self.upper_column_count
-        for t in range(self.lower_count):
-            k = self.lower_used[t]
-            value = x[self.order[k]]
-            if value != 0.0:
-                for p in range(self.lower_start[k], self.lower_start[k + 1]):
-                    x[self.lower.index[p]] -= self.lower.value[p] * value
-                touched += self.lower_start[k + 1] - self.lower_start[k]
-        for t in range(self.upper_column_count):
-            row = self.upper_columns_used[t]
-            if x[row] == 0.0:
-                continue
-            if fabs(x[row]) < TINY:
-                x[row] = 0.0
-                continue
-            value = x[row] = x[row] / self.pivot[row]
-            for p in range(self.upper_column_start[row], self.upper_column_start[row + 1]):
-                x[self.upper_by_column.index[p]] -= self.upper_by_column.value[p] * value
-            touched += self.upper_column_start[row + 1] - self.upper_column_start[row]
+        cdef int k, p, row
+        cdef double value, touched = 0.0
+        self._lower_ftran(x)
+        self._upper_ftran(x)
         for k in range(self.updates):
             row = self.eta_row[k]
             if x[row] == 0.0:
@@ -432,15 +416,52 @@ cdef class BasisFactor:
 
     cdef void btran(self, double *y) noexcept nogil:
         """Solve B'y = c in place."""
-        cdef int t, k, p, row
-        cdef double value, touched = self.upper_count + self.lower_row_count
+        cdef int k, p, row
+        cdef double value
         for k in range(self.updates - 1, -1, -1):
             row = self.eta_row[k]
             value = y[row]
             for p in range(self.eta_start[k] + 1, self.eta_start[k + 1]):
                 value -= self.eta.value[p] * y[self.eta.index[p]]
             y[row] = value / self.eta.value[self.eta_start[k]]
-        touched += self.eta.size
+        self.work += self.eta.size
+        self._upper_btran(y)
+        self._lower_btran(y)
+
+    cdef void _lower_ftran(self, double *x) noexcept nogil:
+        """Solve with the lower factor."""
+        cdef int t, k, p
+        cdef double value, touched = self.lower_count
+        for t in range(self.lower_count):
+            k = self.lower_used[t]
+            value = x[self.order[k]]
+            if value != 0.0:
+                for p in range(self.lower_start[k], self.lower_start[k + 1]):
+                    x[self.lower.index[p]] -= self.lower.value[p] * value
+                touched += self.lower_start[k + 1] - self.lower_start[k]
+        self.work += touched
+
+    cdef void _upper_ftran(self, double *x) noexcept nogil:
+        """Solve with the upper factor."""
+        cdef int t, p, row
+        cdef double value, touched = self.upper_column_count
+        for t in range(self.upper_column_count):
+            row = self.upper_columns_used[t]
+            if x[row] == 0.0:
+                continue
+            if fabs(x[row]) < TINY:
+                x[row] = 0.0
+                continue
+            value = x[row] = x[row] / self.pivot[row]
+            for p in range(self.upper_column_start[row], self.upper_column_start[row + 1]):
+                x[self.upper_by_column.index[p]] -= self.upper_by_column.value[p] * value
+            touched += self.upper_column_start[row + 1] - self.upper_column_start[row]
+        self.work += touched
+
+    cdef void _upper_btran(self, double *y) noexcept nogil:
+        """Solve with the upper factor's transpose."""
+        cdef int t, k, p, row
+        cdef double value, touched = self.upper_count
         for t in range(self.upper_count):
             k = self.upper_used[t]
             row = self.order[k]
@@ -453,6 +474,12 @@ cdef class BasisFactor:
             for p in range(self.upper_start[k], self.upper_start[k + 1]):
                 y[self.upper.index[p]] -= self.upper.value[p] * value
             touched += self.upper_start[k + 1] - self.upper_start[k]
+        self.work += touched
+
+    cdef void _lower_btran(self, double *y) noexcept nogil:
+        """Solve with the lower factor's transpose."""
+        cdef int t, p, row
+        cdef double value, touched = self.lower_row_count
         for t in range(self.lower_row_count):
             row = self.lower_rows_used[t]
             value = y[row]

@@ -151,7 +151,7 @@ class SimulateOptions:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
         if self.load is not None and (self.jobs is not None or self.trace is not None):
             raise click.UsageError("--load N makes as many jobs as are that load: leave out --jobs and --trace")
-        if self.load is not None and (self.on_hares_testbed or self.on_hops_testbed):
+        if self.load is not None and self.on_testbed:
             raise click.UsageError(f"--load: --cluster {self.cluster} has its own jobs; take --gpus or another cluster")
         if self.save_every is not None and self.save is None:
             raise click.UsageError("--save-every says how often --save FILE is written; give --save too")

@@ -18,7 +18,7 @@ from copter_serve.slurm_controller.profiles import asked_before
 from copter_serve.slurm_controller.reading import ClusterNow, cluster_now
 from copter_serve.views import ViewError
 from copter_serve.views.documents import MOST_BYTES, BlindError, parse_json
-from copter_serve.views.slurm import number
+from copter_serve.views.slurm_text import number
 
 SKEW_S = 60.0  # age at which the difference of the clocks is measured again
 PATIENCE_S = 20.0  # longest wait for one command or answer

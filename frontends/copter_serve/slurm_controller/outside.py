@@ -7,7 +7,7 @@ import math
 
 from copter_serve.slurm_controller.reading import ClusterNow
 from copter_serve.views import ViewError
-from copter_serve.views.slurm import expanded
+from copter_serve.views.slurm_text import expanded
 
 FORM = "%Y-%m-%dT%H:%M:%S"
 

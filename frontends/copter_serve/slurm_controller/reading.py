@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from copter_serve.views import ViewError
-from copter_serve.views.slurm import expanded, number
+from copter_serve.views.slurm_text import expanded, number
 
 GRES = re.compile(r"^(?:gres[/:])?gpu(?::([^:(=\d][^:(=]*|\d+g[^:(=]*))?(?:[:=](\d+))?(?:\(|$)")
 UNUSABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "UNKNOWN", "POWER", "NOT_RESPONDING", "NO_RESPOND", "REBOOT", "INVALID")

@@ -1,0 +1,189 @@
+"""Rounds of placement: many resources, requests of a few options on a few resources each, beside HiGHS.
+
+Usage::
+
+    python benchmarks/placement.py --resources 100 300 1000 --ratios 2 10 --seconds 60
+
+Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
+the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
+peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
+old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
+made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import LinearProgram, Model, Session
+
+Floats = NDArray[np.float64]
+
+KINDS = ("count", "counts", "costs", "limits", "churn", "failed")
+
+
+class Rounds:
+    """One model and its edits: `options` options a request on `each` resources."""
+
+    def __init__(self, resources: int, requests: int, options: int, each: int, seed: int) -> None:
+        self.rng, self.resources, self.options, self.each = np.random.default_rng(seed), resources, options, each
+        self.model, self.alive = Model(sense="max"), list(range(requests))
+        for i in range(resources):
+            self.model.add_resources(i, float(self.rng.integers(2, 9)))
+        for j in self.alive:
+            self.add(j)
+        self.made = requests
+
+    def add(self, name: int) -> None:
+        """Add a request."""
+        used: dict[int, list[float]] = {}
+        for option in range(self.options):
+            for i in self.rng.integers(0, self.resources, self.each):
+                used.setdefault(int(i), [0.0] * self.options)[option] += float(self.rng.integers(1, 4))
+        self.model.add_request(name, self.worth(), used)
+
+    def worth(self) -> Floats:
+        """Worths of a request's options."""
+        return self.rng.integers(5, 50, self.options).astype(float)
+
+    def edit(self, kind: str) -> None:
+        """One count, 5% of counts, 1% of costs, of limits, of requests, or one resource that fails or comes back."""
+        some = self.rng.choice(len(self.alive), max(len(self.alive) // 100, 1), replace=False)
+        if kind in ("count", "counts", "failed"):
+            share = max(self.resources // 20, 1) if kind == "counts" else 1
+            for i in self.rng.choice(self.resources, share, replace=False):
+                self.model.set_count(int(i), 0.0 if kind == "failed" else float(self.rng.integers(2, 9)))
+            return
+        for at in some:
+            if kind == "costs":
+                self.model.update_cost(self.alive[at], self.worth())
+            elif kind == "limits":
+                self.model.update_limit(self.alive[at], float(self.rng.integers(0, 2)))
+            else:
+                self.model.remove_request(self.alive[at])
+                self.alive[at] = self.made
+                self.add(self.made)
+                self.made += 1
+
+
+class Highs:
+    """One HiGHS object that is told what changed; where entries changed it gets the program and its basis anew."""
+
+    def __init__(self, lp: LinearProgram, limit_s: float, **options: Any) -> None:
+        self.solver, self.lp = highspy.Highs(), lp
+        self.solver.setOptionValue("output_flag", False)
+        self.solver.setOptionValue("threads", 1)
+        self.solver.setOptionValue("time_limit", limit_s)
+        for name, value in options.items():
+            self.solver.setOptionValue(name, value)
+        self.solver.passModel(given(lp))
+
+    def follow(self, lp: LinearProgram) -> None:
+        """Take over another program's numbers."""
+        if lp.A is not self.lp.A and (lp.shape != self.lp.shape or (lp.A != self.lp.A).nnz):
+            basis = self.solver.getBasis() if lp.shape == self.lp.shape else None
+            self.solver.passModel(given(lp))
+            if basis is not None:
+                self.solver.setBasis(basis)
+        else:
+            rows = np.flatnonzero((lp.row_upper != self.lp.row_upper) | (lp.row_lower != self.lp.row_lower))
+            if len(rows):
+                self.solver.changeRowsBounds(len(rows), rows.astype(np.int32), lp.row_lower[rows], lp.row_upper[rows])
+            columns = np.flatnonzero(lp.c != self.lp.c)
+            if len(columns):
+                self.solver.changeColsCost(len(columns), columns.astype(np.int32), lp.c[columns])
+            columns = np.flatnonzero((lp.col_upper != self.lp.col_upper) | (lp.col_lower != self.lp.col_lower))
+            if len(columns):
+                low, high = lp.col_lower[columns], lp.col_upper[columns]
+                self.solver.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
+        self.lp = lp
+
+
+def given(lp: LinearProgram) -> highspy.HighsLp:
+    """The program as HiGHS takes it."""
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = lp.shape
+    model.col_cost_, model.col_lower_, model.col_upper_ = lp.c, lp.col_lower, lp.col_upper
+    model.row_lower_, model.row_upper_ = lp.row_lower, lp.row_upper
+    model.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
+    matrix = lp.A.tocsc()
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    return model
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Time of a call, and its result."""
+    begin = time.perf_counter()
+    found = call()
+    return time.perf_counter() - begin, found
+
+
+def line(resources: int, requests: int, kind: str, args: argparse.Namespace) -> str:
+    """Play the rounds of one size and kind of edit; return its line of the table."""
+    case = Rounds(resources, requests, args.options, args.each, args.seed)
+    session, lp = Session(case.model), case.model.to_linear_program()
+    end = time.perf_counter() + args.seconds
+    cold, _ = seconds(session.solve)
+    peer = Highs(lp, args.seconds)
+    peer_cold, _ = seconds(peer.solver.run)
+    inside = Highs(lp, min(args.seconds, 2.0 * peer_cold), solver="ipm")
+    peer_cold = min(peer_cold, seconds(inside.solver.run)[0])
+    ours, theirs, apart, methods = [], [], 0.0, set()
+    for k in range(args.rounds + args.warm_up):
+        if time.perf_counter() > end:
+            break
+        case.edit(kind)
+        took, solution = seconds(session.solve)
+        peer.follow(case.model.to_linear_program())
+        peer_took, _ = seconds(peer.solver.run)
+        best = peer.solver.getInfo().objective_function_value
+        if peer.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            apart = max(apart, abs(solution.objective - best) / (1.0 + abs(best)))
+        if k >= args.warm_up:
+            ours.append(took)
+            theirs.append(peer_took)
+            methods.add(solution.method)
+    name = f"| {resources:,} x {requests:,} | {kind} | {1e3 * cold:.1f} | {1e3 * peer_cold:.1f} |"
+    if not ours:
+        return f"{name} - | - | - | - | out of time |"
+    mine, other = float(np.median(ours)), min(float(np.median(theirs)), peer_cold)
+    return (
+        f"{name} {1e3 * mine:.2f} | {1e3 * float(np.median(theirs)):.2f} | {other / mine:.2f} | {mine / cold:.3f} | "
+        f"{', '.join(sorted(methods))}; {len(ours)} rounds, apart {apart:.0e} |"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--resources", type=int, nargs="+", default=[100, 300, 400, 500, 1000, 3000, 10000, 30000])
+    parser.add_argument("--ratios", type=int, nargs="+", default=[2, 10], help="requests for each resource")
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--options", type=int, default=3)
+    parser.add_argument("--each", type=int, default=2, help="resources that an option uses")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=120.0, help="most time for one line")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    print(
+        "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | ",
+        end="",
+    )
+    print("warm / cold | by |\n|---|---|---|---|---|---|---|---|---|")
+    for resources in args.resources:
+        for ratio in args.ratios:
+            for kind in args.kinds:
+                print(line(resources, ratio * resources, kind, args), flush=True)
+
+
+if __name__ == "__main__":
+    main()

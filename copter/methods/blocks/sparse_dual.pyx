@@ -1,0 +1,1024 @@
+"""The dual simplex method on a block program with many coupling rows (docs/method/blocks.md, K9 to K12).
+
+As :class:`.BlockDual`, but the working basis has sparse factors, the rows' lengths are updated from pivot to pivot, and
+a ratio test looks only at blocks with a column in a row of nonzero multiplier.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, RATE, TIE, BlockBasis
+from copter.methods.blocks.breakpoints cimport Breakpoints
+from copter.methods.simplex.middle_factor cimport MiddleFactor
+
+cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
+    OPTIMAL = 0
+    INFEASIBLE = 1
+    UNFINISHED = 2
+    UNSTABLE = 3
+
+cdef enum:  # how one pivot ends
+    DONE = 0
+    REFUSED = 1  # the pivot is small or inexact, and the factors are not fresh
+    AVOIDED = 2  # the same with fresh factors: other rows first
+    BROKEN = 3
+
+cdef double PIVOT = 1e-6  # least size of a pivot
+cdef double FIRST_PIVOT = 1e-3  # least pivot of factors at a start: columns that nearly depend on others are left out
+cdef double LATER_PIVOT = 1e-8  # least pivot of later factors
+cdef double DRIFT = 1e-6  # most relative difference of a pivot computed by row and by column
+cdef double HARRIS = 1e-9  # reduced costs may get so far on the wrong side, for the sake of a larger pivot
+cdef double FORGOTTEN = 4.0  # a row is chosen anew if its length's square is so many times the one noted
+cdef double LEAST_NORM = 1e-6  # least square of a row's length after an update
+cdef double AVOID = 1e6  # factor on the squared length of a row whose pivot was refused
+cdef double LONG = 1e6  # squared length of a row of the inverse above which a start leaves its variable out
+cdef double NOTHING = 1e-14  # smaller multipliers count as zero
+cdef double WRONG = 1e-7  # a reduced cost of an unsettled block is wrong beyond this; the block's basic ones then leave
+cdef double DENSE = 0.1  # share of rows with a multiplier from which all columns are priced
+cdef double MOST_WORK = 4e8  # operations of one factorisation
+cdef int ROUNDS = 30  # most times that blocks are settled anew between two pivots
+cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable
+cdef int MOST_TROUBLE = 60  # refused pivots in a row after which a run ends UNSTABLE
+cdef int SPARE = 12  # updates of the factors for which there must be room before a pivot
+
+
+cdef class SparseDual(BlockBasis):
+    """The dual simplex method with sparse factors: pivots from a dual feasible basis to an optimal one.
+
+    Artificial variables have unit columns: the one at position p that of row p.
+
+    Parameters
+    ----------
+    As :class:`BlockBasis`.
+    """
+
+    def __init__(self, program, scale, cost):
+        BlockBasis.__init__(self, program, scale, cost, False)
+        cdef int m = self.n_rows, n = self.n_columns, blocks = self.n_blocks, total = n + blocks + m
+        self.factor, self.ahead = MiddleFactor(m), Breakpoints(total)
+        self.factor.most_work = MOST_WORK
+        cdef double[::1] real = np.zeros(5 * m + 2 * n + 1)
+        self.norm, self.tau, self.kept_norm = real[:m], real[m:2 * m], real[2 * m:3 * m]
+        self.half_row, self.half_column, real = real[3 * m:4 * m], real[4 * m:5 * m], real[5 * m:]
+        self.now, self.slope = real[:n], real[n:]
+        cdef int[::1] whole = np.zeros(2 * m + 1 + m + n + 3 * blocks + 3 * m + 4, dtype=np.int32)
+        self.base_start, self.fresh_head, whole = whole[:m + 1], whole[m + 1:2 * m + 1], whole[2 * m + 1:]
+        self.spots, self.rho_spots, whole = whole[:m], whole[m:2 * m], whole[2 * m:]
+        self.touched, whole = whole[:n], whole[n:]
+        self.touched_blocks, self.stamp, self.kicked = whole[:blocks], whole[blocks:2 * blocks], whole[2 * blocks:]
+        self.norm[:] = 1.0
+        self.stuck = np.zeros(m, dtype=np.uint8)
+        self.unit_row, self.old_row = np.full(m, -1, dtype=np.int32), np.full(m, -1, dtype=np.int32)
+        self.unmeasured = True
+        self.row_start = np.zeros(m + 2, dtype=np.int32)
+        self.row_column, self.row_value = np.empty(self.n_entries + 1, dtype=np.int32), np.empty(self.n_entries + 1)
+        self.base_index, self.base_value = np.empty(0, dtype=np.int32), np.empty(0)
+        self.stale, self.listed, self.swapped = True, False, False
+        self.n_touched = self.n_touched_blocks = self.n_rho = self.visits = 0
+        self.everywhere = False
+        self.pivots = self.flips = self.factorisations = 0
+        self.passes = 0.0
+
+    @property
+    def work(self):
+        """Operations so far: of the factors, and of passes over entries."""
+        return self.factor.work + self.passes
+
+    # Starting points ----------------------------------------------------------------------------------------------
+
+    def begin_at(self, const double[::1] y, const double[::1] x=None):
+        """Start from prices, and from a point, if there is one: its fractional columns become basic.
+
+        Returns False if a block's bounds contradict each other.
+
+        Parameters
+        ----------
+        y : ndarray (rows,)
+            Scaled.
+        x : ndarray (columns,), optional
+        """
+        cdef int r, g, v, count = 0, m = self.n_rows, first = self.n_columns + self.n_blocks
+        self.pivots = self.flips = self.factorisations = 0
+        with nogil:
+            for v in range(first + m):
+                self.place[v], self.at_upper[v] = -1, 0
+            for r in range(m):
+                self.norm[r], self.head[r], self.y[r], self.unit_row[r] = 1.0, ARTIFICIAL, 0.0, -1
+            for r in range(m):
+                v = first + r
+                if y[r] > NOTHING and self.low[v] > -INFINITY:
+                    self.at_upper[v], self.x[v], self.y[r] = 0, self.low[v], y[r]
+                elif y[r] < -NOTHING and self.high[v] < INFINITY:
+                    self.at_upper[v], self.x[v], self.y[r] = 1, self.high[v], y[r]
+                else:
+                    self.head[count], self.place[v] = v, count
+                    count += 1
+            for g in range(self.n_blocks):
+                self.count[g] = 0
+        self.unmeasured = True
+        for g in range(self.n_blocks):
+            if x is not None:
+                count = self.basic_columns(g, x, count)
+                if self.count[g] > 0:
+                    continue
+            if not self.settle(g):
+                return False
+        self.stale = True
+        return True
+
+    cdef int basic_columns(self, int g, const double[::1] x, int count) noexcept nogil:
+        """Let a block's columns strictly between bounds be basic, the largest one as the key; return the count."""
+        cdef int j, k = -1, s = self.n_columns + g, found = 0
+        cdef double total = 0.0, near = 1e-7, large = 0.0
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            total += x[j]
+            if x[j] > self.low[j] + near and x[j] < self.high[j] - near:
+                found += 1
+                if x[j] > large:
+                    large, k = x[j], j
+        if not (total < self.high[s] - near * (1.0 + fabs(total)) and total > self.low[s] + near):
+            if found < 2:
+                return count
+        elif found < 1:
+            return count
+        else:
+            k = s
+        if k < 0 or count + found - (k != s) > self.n_rows:
+            return count
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            self.at_upper[j] = x[j] >= self.high[j] - near and self.high[j] < INFINITY
+            self.x[j] = self.high[j] if self.at_upper[j] else self.low[j]
+            if j != k and x[j] > self.low[j] + near and x[j] < self.high[j] - near:
+                self.head[count], self.place[j] = j, count
+                count += 1
+                self.count[g] += 1
+        self.key[g] = k
+        if k != s:
+            self.at_upper[s] = self.high[s] < INFINITY and not total < self.high[s] - near * (1.0 + fabs(total))
+            self.x[s] = self.high[s] if self.at_upper[s] else self.low[s]
+        return count
+
+    def enter(self, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper, double[::1] norms=None):
+        """Start from a given basis, as :meth:`BlockBasis.take` without an inverse; also the squared lengths of rows."""
+        cdef int g, p, r, v, m = self.n_rows, first = self.n_columns + self.n_blocks
+        self.y[:] = y
+        self.count[:] = 0
+        self.place[:] = -1
+        self.unit_row[:] = -1
+        self.at_upper[:] = at_upper
+        for p in range(m):
+            v = heads[p]
+            self.head[p] = v
+            self.norm[p] = 1.0 if norms is None or p >= norms.shape[0] else norms[p]
+            if v != ARTIFICIAL:
+                self.place[v] = p
+                if v < first:
+                    self.count[self.block(v)] += 1
+        for r in range(m):
+            if self.place[first + r] < 0 and not self.rest_row(r):
+                return False
+        for g in range(self.n_blocks):
+            self.key[g] = keys[g]
+            if not (self.rest_block(g) if self.count[g] > 0 else self.settle(g)):
+                return False
+        self.stale = True
+        return True
+
+    def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
+        """Take over columns that have changed in place, as :meth:`BlockBasis.rewrite`."""
+        cdef int g, p, j
+        BlockBasis.rewrite(self, changed, program, scale, cost)
+        with nogil:
+            for g in range(self.n_blocks):
+                if self.count[g] == 0:
+                    for j in range(self.column_start[g], self.column_start[g + 1]):
+                        self.cost[j] = cost[j]
+            for p in range(self.n_rows):
+                if self.head[p] == ARTIFICIAL and self.unit_row[p] < 0:
+                    self.expel(p)
+            for g in range(self.n_blocks):
+                if changed[g] == REWRITTEN:
+                    self.listed = False
+                    break
+
+    cdef void expel(self, int p) noexcept nogil:
+        """Let an artificial variable take the place of a basic one that is gone; the factors still have its column."""
+        cdef int t, i, r = -1, m = self.n_rows
+        cdef double largest = 0.0
+        if self.stale or self.factor.worn() or self.factor.updates + SPARE >= self.factor.most_updates:
+            self.stale = True
+            return
+        self.row_of(p)
+        for t in range(self.n_rho):
+            i = self.rho_spots[t]
+            if fabs(self.rho[i]) > largest:
+                largest, r = fabs(self.rho[i]), i
+        if largest < PIVOT:
+            self.stale = True
+            return
+        memset(&self.alpha[0], 0, m * sizeof(double))
+        self.alpha[r] = 1.0
+        self.load()
+        if fabs(self.alpha[p] - self.rho[r]) > DRIFT * (1.0 + largest) or not self.exchange(p):
+            self.stale = True
+            return
+        self.unit_row[p] = r
+
+    def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
+              const double[::1] row_upper, const unsigned char[::1] changed=None):
+        """Continue with new bounds of the sums and rows, as :meth:`BlockDual.renew`."""
+        cdef int g, r, v, n = self.n_columns, first = self.n_columns + self.n_blocks
+        cdef bint holds = True, known = changed is not None
+        self.pivots = self.flips = self.factorisations = 0
+        self.stuck[:] = 0
+        self.factor.work = self.passes = 0.0
+        with nogil:
+            for r in range(self.n_rows):
+                self.low[first + r], self.high[first + r] = row_lower[r], row_upper[r]
+            self.set_tolerance()
+            for r in range(self.n_rows):
+                holds = holds and (self.place[first + r] >= 0 or self.rest_row(r))
+            for g in range(self.n_blocks):
+                if not holds:
+                    break
+                v = n + g
+                if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
+                    continue
+                self.low[v], self.high[v] = least[g], most[g]
+                holds = self.rest_block(g) if self.count[g] > 0 else self.settle(g)
+            if holds and not self.stale:
+                self.refresh()
+        return holds
+
+    # The basis ------------------------------------------------------------------------------------------------------
+
+    cdef void list_rows(self) noexcept nogil:
+        """List the entries by row."""
+        cdef int i, j, e, at, m = self.n_rows
+        for i in range(m + 2):
+            self.row_start[i] = 0
+        for e in range(self.start[self.n_columns]):
+            if self.value[e] != 0.0:
+                self.row_start[self.row[e] + 2] += 1
+        for i in range(2, m + 2):
+            self.row_start[i] += self.row_start[i - 1]
+        for j in range(self.n_columns):
+            for e in range(self.start[j], self.start[j + 1]):
+                if self.value[e] == 0.0:
+                    continue
+                at = self.row_start[self.row[e] + 1]
+                self.row_column[at], self.row_value[at] = j, self.value[e]
+                self.row_start[self.row[e] + 1] = at + 1
+        self.listed = True
+        self.passes += 2.0 * self.n_entries
+
+    cdef int column_of(self, int v, int at) noexcept nogil:
+        """Write the working column of a basic variable from place `at` on; return where it ends."""
+        cdef int e, r, k
+        if v >= self.n_columns + self.n_blocks:
+            self.base_index[at], self.base_value[at] = v - self.n_columns - self.n_blocks, -1.0
+            return at + 1
+        self.effective(v, 1.0, &self.alpha[0])
+        k = self.key[self.block(v)]
+        if v < self.n_columns:
+            for e in range(self.start[v], self.start[v + 1]):
+                r = self.row[e]
+                if self.alpha[r] != 0.0:
+                    self.base_index[at], self.base_value[at], self.alpha[r] = r, self.alpha[r], 0.0
+                    at += 1
+        if k < self.n_columns:
+            for e in range(self.start[k], self.start[k + 1]):
+                r = self.row[e]
+                if self.alpha[r] != 0.0:
+                    self.base_index[at], self.base_value[at], self.alpha[r] = r, self.alpha[r], 0.0
+                    at += 1
+        return at
+
+    cdef int factorise(self) noexcept nogil:
+        """Factorise the basis; artificial variables fill the rows that have no pivot. Returns 0 if that fails."""
+        cdef int p, v, k, at = 0, size = 0, m = self.n_rows, first = self.n_columns + self.n_blocks, found
+        for p in range(m):
+            v = self.head[p]
+            size += 1
+            if 0 <= v < self.n_columns:
+                size += self.start[v + 1] - self.start[v]
+            if 0 <= v < first:
+                k = self.key[self.block(v)]
+                size += self.start[k + 1] - self.start[k] if k < self.n_columns else 0
+        if size > self.base_index.shape[0]:
+            with gil:
+                self.base_index, self.base_value = np.empty(2 * size, dtype=np.int32), np.empty(2 * size)
+        memset(&self.alpha[0], 0, m * sizeof(double))
+        for p in range(m):
+            v = self.head[p]
+            self.base_start[p] = at
+            self.kept_norm[p] = self.norm[p]
+            self.tau[p] = self.y[p]
+            self.old_row[p] = self.unit_row[p]
+            self.fresh_head[p] = -1 if v == ARTIFICIAL and self.unit_row[p] < 0 else p
+            if v != ARTIFICIAL:
+                at = self.column_of(v, at)
+            elif self.unit_row[p] >= 0:
+                self.base_index[at], self.base_value[at] = self.unit_row[p], 1.0
+                at += 1
+        self.base_start[m] = at
+        found = self.factor.factorise(&self.base_start[0], &self.base_index[0], &self.base_value[0], m,
+                                      &self.fresh_head[0])
+        self.factorisations += 1
+        if found < 0:
+            return 0
+        for p in range(m):
+            if self.head[p] != ARTIFICIAL:
+                self.place[self.head[p]] = -2
+            self.spots[p] = self.head[p]
+        for p in range(m):
+            k = self.fresh_head[p]
+            if k >= m:
+                self.head[p], self.norm[p], self.unit_row[p], self.unmeasured = ARTIFICIAL, 1.0, p, True
+                continue
+            self.head[p], self.norm[p], self.unit_row[p] = self.spots[k], self.kept_norm[k], self.old_row[k]
+            if self.head[p] != ARTIFICIAL:
+                self.place[self.head[p]] = p
+        for p in range(m):
+            v = self.spots[p]
+            if v != ARTIFICIAL and self.place[v] == -2:
+                self.place[v] = -1
+                if v < first:
+                    self.count[self.block(v)] -= 1
+                    if not self.rest(v) and not self.settle(self.block(v)):
+                        return 0
+                elif not self.rest_row(v - first):
+                    return 0
+        self.stale = False
+        return 1
+
+    cdef void price(self) noexcept nogil:
+        """Compute the prices of the basis; an artificial variable's cost is the price that its row has."""
+        cdef int p, v, k, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double* y = &self.tau[0]
+        for p in range(m):
+            v = self.head[p]
+            if v == ARTIFICIAL:
+                y[p] = self.y[self.unit_row[p]]
+                continue
+            y[p] = self.cost[v] if v < self.n_columns else 0.0
+            if v < first:
+                k = self.key[self.block(v)]
+                if k < self.n_columns:
+                    y[p] -= self.key_share(v) * self.cost[k]
+        self.factor.btran(y)
+        memcpy(&self.y[0], y, m * sizeof(double))
+        for p in range(m):
+            v = first + p
+            if self.place[v] >= 0:
+                self.y[p] = 0.0
+
+    cdef void fill(self) noexcept nogil:
+        """Compute the costs less usage of all columns."""
+        cdef int j, e
+        cdef double total
+        for j in range(self.n_columns):
+            total = self.cost[j]
+            for e in range(self.start[j], self.start[j + 1]):
+                total -= self.value[e] * self.y[self.row[e]]
+            self.now[j] = total
+        self.passes += self.start[self.n_columns]
+
+    cdef bint restore(self) noexcept nogil:
+        """Make fresh factors, prices, costs and values; return False if that fails."""
+        cdef int rounds = 0, r
+        while True:  # ends: each round more blocks are settled for good
+            self.factor.least_pivot = FIRST_PIVOT if self.unmeasured else LATER_PIVOT
+            if not self.factorise():
+                return False
+            if self.unmeasured:
+                for r in range(self.n_rows):
+                    self.row_of(r)
+                self.straighten()
+                self.unmeasured = False
+                if self.stale:
+                    continue
+            self.price()
+            self.orient()
+            self.fill()
+            if self.release() == 0:
+                break
+            rounds += 1
+            if rounds > ROUNDS:
+                return False
+        self.resettle()
+        self.refresh()
+        return True
+
+    cdef void straighten(self) noexcept nogil:
+        """Let artificial variables replace those whose rows of the inverse are long: their columns nearly depend."""
+        cdef int p, v, worst, _count, first = self.n_columns + self.n_blocks
+        for _count in range(self.n_rows):
+            worst = 0
+            for p in range(self.n_rows):
+                if self.norm[p] > self.norm[worst]:
+                    worst = p
+            if self.norm[worst] <= LONG or self.stale:
+                return
+            v = self.head[worst]
+            if v != ARTIFICIAL:
+                self.head[worst], self.place[v] = ARTIFICIAL, -1
+                if v < first:
+                    self.count[self.block(v)] -= 1
+                    if not self.rest(v):
+                        self.settle(self.block(v))
+                else:
+                    self.rest_row(v - first)
+            self.unit_row[worst] = -1
+            self.expel(worst)
+
+    cdef void orient(self) noexcept nogil:
+        """Let rows rest at the bound that their price asks for; a price without such a bound becomes zero."""
+        cdef int r, v, first = self.n_columns + self.n_blocks
+        for r in range(self.n_rows):
+            v = first + r
+            if self.place[v] >= 0 or self.low[v] == self.high[v] or fabs(self.y[r]) <= TIE:
+                continue
+            if fabs(self.low[v] if self.y[r] > 0.0 else self.high[v]) == INFINITY:
+                self.y[r] = 0.0
+            else:
+                self.at_upper[v] = self.y[r] < 0.0
+                self.rest(v)
+
+    cdef int release(self) noexcept nogil:
+        """Let the basic variables leave of blocks with a wrong reduced cost, and settle them; return their number.
+
+        Where a basic column's reduced cost is nearly zero, its cost is shifted.
+        """
+        cdef int g, p, v, k, count = 0, first = self.n_columns + self.n_blocks
+        cdef double rest
+        for g in range(self.n_blocks):
+            self.kicked[g] = 0
+        for p in range(self.n_rows):
+            v = self.head[p]
+            if 0 <= v < first:
+                k = self.key[self.block(v)]
+                rest = self.now[v] if v < self.n_columns else 0.0
+                if k < self.n_columns:
+                    rest -= self.key_share(v) * self.now[k]
+                if fabs(rest) > WRONG:
+                    self.kicked[self.block(v)] = 1
+                elif v < self.n_columns:
+                    self.cost[v] -= rest
+                    self.now[v] -= rest
+        for g in range(self.n_blocks):
+            if self.count[g] > 0 and not self.kicked[g] and not self.is_settled(g):
+                self.kicked[g] = 1
+            count += self.kicked[g]
+        if count:
+            for p in range(self.n_rows):
+                v = self.head[p]
+                if 0 <= v < first and self.kicked[self.block(v)]:
+                    self.head[p], self.place[v], self.unit_row[p] = ARTIFICIAL, -1, -1
+                    self.count[self.block(v)] -= 1
+            for g in range(self.n_blocks):
+                if self.kicked[g]:
+                    self.settle(g)
+            self.stale = True
+        return count
+
+    cdef int resettle(self) noexcept nogil:
+        """Fill settled blocks anew whose reduced costs have a wrong sign; return how many."""
+        cdef int g, changed = 0
+        for g in range(self.n_blocks):
+            if self.count[g] == 0 and not self.is_settled(g):
+                self.settle(g)
+                changed += 1
+        self.passes += self.n_columns
+        return changed
+
+    cdef bint is_settled(self, int g) noexcept nogil:
+        """Return whether the reduced costs of a block have the sign that its bounds require."""
+        cdef int j, k = self.key[g], s = self.n_columns + g
+        cdef double key_cost = 0.0, cost, least = -TIE if self.count[g] == 0 else -WRONG
+        if k < self.n_columns:
+            key_cost = self.now[k]
+            if self.place[s] < 0 and self.low[s] < self.high[s] \
+                    and (-key_cost if self.at_upper[s] else key_cost) < least:
+                return False
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            cost = self.now[j] - key_cost
+            if (-cost if self.at_upper[j] else cost) < least and j != k and self.place[j] < 0 \
+                    and self.low[j] < self.high[j]:
+                return False
+        return True
+
+    cdef void refresh(self) noexcept nogil:
+        """Compute the values of all basic variables from those of the nonbasic ones."""
+        cdef int g, j, k, e, r, p, v, s, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double rest
+        cdef double* shift = &self.shift[0]
+        memset(shift, 0, m * sizeof(double))
+        for g in range(self.n_blocks):
+            k, s, rest = self.key[g], self.n_columns + g, 0.0
+            for j in range(self.column_start[g], self.column_start[g + 1]):
+                if j != k and self.place[j] < 0 and self.x[j] != 0.0:
+                    rest += self.x[j]
+                    for e in range(self.start[j], self.start[j + 1]):
+                        shift[self.row[e]] += self.value[e] * self.x[j]
+            if k == s:
+                self.x[s] = rest
+                continue
+            rest = (self.x[s] if self.place[s] < 0 else 0.0) - rest
+            self.x[k] = rest
+            if rest != 0.0:
+                for e in range(self.start[k], self.start[k + 1]):
+                    shift[self.row[e]] += self.value[e] * rest
+        for r in range(m):
+            if self.place[first + r] < 0:
+                shift[r] -= self.x[first + r]
+        self.factor.ftran(shift)
+        for p in range(m):
+            shift[p] = 0.0 - shift[p]
+            self.put(p, shift[p])
+        for p in range(m):
+            v = self.head[p]
+            if 0 <= v < first:
+                self.move_key(v, shift[p])
+        memset(shift, 0, m * sizeof(double))
+        self.passes += self.n_columns + self.n_entries
+
+    cdef void swap(self, int p) noexcept nogil:
+        """Exchange the variable at a position with the key of its block (K10)."""
+        cdef int v = self.head[p], g = self.block(v), k = self.key[g], j, i, w, s = self.n_columns + g
+        cdef double scale = -self.sign(k) * self.sign(v)
+        self.head[p], self.place[k] = k, p
+        self.key[g], self.place[v] = v, -1
+        if self.factor.updates + self.count[g] + 2 >= self.factor.most_updates:
+            self.stale = True
+            return
+        if scale != 1.0 and self.factor.combine(p, scale, p, 0.0) < 0:
+            self.stale = True
+            return
+        if self.count[g] == 1:
+            return
+        for j in range(self.column_start[g], self.column_start[g + 1] + 1):
+            w = j if j < self.column_start[g + 1] else s
+            i = self.place[w]
+            if i >= 0 and i != p and self.factor.combine(i, 1.0, p, -scale * self.sign(w) * self.sign(v)) < 0:
+                self.stale = True
+                return
+
+    # The main loop --------------------------------------------------------------------------------------------------
+
+    def run(self, int most):
+        """Make at most `most` pivots; return an ending as numbered by copter.methods.blocks.basis.Ending."""
+        cdef int status, last = self.pivots + most, rounds = 0, before
+        with nogil:
+            if not self.listed:
+                self.list_rows()
+            status = OPTIMAL
+            if self.stale:
+                status = OPTIMAL if self.restore() else UNSTABLE
+            elif self.pivots == 0:
+                self.fill()
+                if self.resettle():
+                    self.refresh()
+            while status != UNSTABLE:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
+                before = self.pivots
+                status = self.loop(last)
+                rounds = 0 if self.pivots > before else rounds + 1
+                if status == OPTIMAL:
+                    self.fill()
+                    if not self.resettle():
+                        break
+                    if rounds > ROUNDS:
+                        status = UNSTABLE
+                        break
+                    self.refresh()
+                    continue
+                break
+        return status
+
+    def renewed(self):
+        """Make fresh factors, prices and values; returns whether that worked and no artificial variable is left."""
+        cdef int p
+        cdef bint holds
+        with nogil:
+            self.stale = True
+            holds = self.restore()
+            for p in range(self.n_rows):
+                holds = holds and self.head[p] != ARTIFICIAL
+        return holds
+
+    cdef int loop(self, int last) noexcept nogil:
+        cdef int p, q, found, trouble = 0, longer = 0
+        cdef bint idle
+        cdef double excess, step
+        while True:  # ends: each pass counts a pivot, up to last, or trouble
+            if self.stale or self.factor.worn() or self.factor.updates + SPARE >= self.factor.most_updates:
+                if not self.restore():
+                    return UNSTABLE
+            p = self.choose_row(&excess)
+            idle = p < 0
+            if idle:
+                p = self.choose_artificial(&excess)
+            if p < 0:
+                return OPTIMAL
+            if self.pivots >= last:
+                return UNFINISHED
+            if self.swapped:
+                self.swap(p)
+                if self.stale:
+                    continue
+            if not self.row_of(p) and not idle:
+                longer += 1
+                if longer > self.n_rows:
+                    return UNSTABLE
+                continue
+            longer = 0
+            self.spread()
+            q = self.choose_column(excess, &step)
+            if idle and q < 0:
+                self.forget()
+                self.stuck[p] += 1
+                continue
+            if q < 0:
+                self.forget()
+                if self.factor.updates > 0 and trouble < MOST_TROUBLE:
+                    self.stale = True
+                    trouble += 1
+                    continue
+                return INFEASIBLE if q == -1 else UNSTABLE
+            found = self.pivot(p, q, excess > 0.0, step)
+            self.forget()
+            if found == DONE:
+                self.pivots += 1
+                trouble = 0
+                continue
+            trouble += 1
+            if found == BROKEN or trouble > MOST_TROUBLE:
+                return UNSTABLE
+            if found == AVOIDED:
+                self.norm[p] *= AVOID
+            if found == AVOIDED and idle:
+                self.stuck[p] = 2
+            self.stale = True
+
+    cdef int choose_row(self, double* excess) noexcept nogil:
+        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in."""
+        cdef int p, v, k, best = -1, best_key = -1, first = self.n_columns + self.n_blocks
+        cdef double most = 0.0, over, tolerance = self.tolerance
+        self.passes += 2.0 * self.n_rows
+        for p in range(self.n_rows):
+            v = self.head[p]
+            over = self.artificial[p] if v == ARTIFICIAL else self.excess(v)
+            if fabs(over) > tolerance and over * over > most * self.norm[p]:
+                most, best, best_key, excess[0] = over * over / self.norm[p], p, -1, over
+            if 0 <= v < first:
+                k = self.key[self.block(v)]
+                over = self.excess(k)
+                if fabs(over) > tolerance and over * over > most * self.norm[p]:
+                    most, best, best_key, excess[0] = over * over / self.norm[p], p, k, over
+        self.swapped = best_key >= 0
+        return best
+
+    cdef int choose_artificial(self, double* excess) noexcept nogil:
+        """Choose an artificial variable to leave at no cost, in the direction that takes its row's price to zero.
+
+        Where that meets no breakpoint, the other direction is tried next, and then none.
+        """
+        cdef int p
+        self.passes += self.n_rows
+        for p in range(self.n_rows):
+            if self.head[p] == ARTIFICIAL and self.stuck[p] < 2:
+                excess[0] = -1e-300 if (self.y[self.unit_row[p]] > 0.0) == (self.stuck[p] == 0) else 1e-300
+                return p
+        return -1
+
+    cdef bint row_of(self, int p) noexcept nogil:
+        """Compute row p of the inverse; return False if it is so much longer than noted that others go first."""
+        cdef int i, m = self.n_rows
+        cdef double total = 0.0, before = self.norm[p]
+        cdef double* rho = &self.rho[0]
+        memset(rho, 0, m * sizeof(double))
+        rho[p] = 1.0
+        self.factor._upper_btran(rho)
+        memcpy(&self.half_row[0], rho, m * sizeof(double))
+        self.factor.half_btran(rho)
+        self.n_rho = 0
+        for i in range(m):
+            if fabs(rho[i]) > NOTHING:
+                total += rho[i] * rho[i]
+                self.rho_spots[self.n_rho] = i
+                self.n_rho += 1
+            else:
+                rho[i] = 0.0
+        self.passes += m
+        self.norm[p] = max(total, LEAST_NORM)
+        return self.swapped or total <= FORGOTTEN * before
+
+    # The ratio test -------------------------------------------------------------------------------------------------
+
+    cdef void spread(self) noexcept nogil:
+        """Compute the products of the row with the columns, and list the blocks that have some."""
+        cdef int t, i, e, j, g
+        cdef double rate, total, entries = 0.0
+        cdef double* slope = &self.slope[0]
+        self.visits += 1
+        self.n_touched = self.n_touched_blocks = 0
+        for t in range(self.n_rho):
+            i = self.rho_spots[t]
+            entries += self.row_start[i + 1] - self.row_start[i]
+        self.everywhere = entries > DENSE * self.n_entries + 32.0
+        if self.everywhere:
+            for j in range(self.n_columns):
+                total = 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    total += self.value[e] * self.rho[self.row[e]]
+                slope[j] = total
+            self.passes += self.n_entries + self.n_columns
+            return
+        for t in range(self.n_rho):
+            i = self.rho_spots[t]
+            rate = self.rho[i]
+            for e in range(self.row_start[i], self.row_start[i + 1]):
+                j = self.row_column[e]
+                if slope[j] == 0.0:
+                    self.touched[self.n_touched] = j
+                    self.n_touched += 1
+                    slope[j] = 1e-300
+                    g = self.block_of[j]
+                    if self.stamp[g] != self.visits:
+                        self.stamp[g] = self.visits
+                        self.touched_blocks[self.n_touched_blocks] = g
+                        self.n_touched_blocks += 1
+                slope[j] += rate * self.row_value[e]
+                if slope[j] == 0.0:
+                    slope[j] = 1e-300
+        self.passes += 3.0 * entries
+
+    cdef void forget(self) noexcept nogil:
+        """Set the products to zero."""
+        cdef int t
+        if self.everywhere:
+            memset(&self.slope[0], 0, self.n_columns * sizeof(double))
+        else:
+            for t in range(self.n_touched):
+                self.slope[self.touched[t]] = 0.0
+        self.n_touched = self.n_touched_blocks = 0
+
+    cdef void entries_of(self, int v, double* cost, double* entry) noexcept nogil:
+        """Write the reduced cost of a variable, and its entry in the tableau row."""
+        cdef int k, r
+        cdef double share
+        if v >= self.n_columns + self.n_blocks:
+            r = v - self.n_columns - self.n_blocks
+            cost[0], entry[0] = self.y[r], -self.rho[r]
+            return
+        cost[0] = entry[0] = 0.0
+        if v < self.n_columns:
+            cost[0], entry[0] = self.now[v], self.slope[v]
+        k = self.key[self.block(v)]
+        if k < self.n_columns:
+            share = self.key_share(v)
+            cost[0] -= share * self.now[k]
+            entry[0] -= share * self.slope[k]
+
+    cdef void consider(self, int v, double side, double* end) noexcept nogil:
+        """Add the breakpoint of a variable outside settled blocks; one that cannot flip lowers `end` to its step."""
+        cdef double here, cost, entry
+        if self.place[v] >= 0:
+            return
+        self.entries_of(v, &cost, &entry)
+        if not self.step_of(v, cost, entry, side, &here) or here > end[0]:
+            return
+        if self.high[v] - self.low[v] == INFINITY:
+            end[0] = min(end[0], here + HARRIS / fabs(entry))
+        self.ahead.add(v, here)
+
+    cdef void scan(self, int g, double side, double end) noexcept nogil:
+        """Add the breakpoint of a settled block: the first of its reduced costs to reach zero."""
+        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
+        cdef double key_cost = 0.0, key_entry = 0.0, here
+        if k < self.n_columns:
+            key_cost, key_entry = self.now[k], self.slope[k]
+            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+                best, end = s, here
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j != k and self.step_of(j, self.now[j] - key_cost, self.slope[j] - key_entry, side, &here) \
+                    and here < end:
+                best, end = j, here
+        if best >= 0:
+            self.ahead.add(best, end)
+
+    cdef int choose_column(self, double excess, double* step) noexcept nogil:
+        """Choose the entering variable: the last breakpoint up to which the dual objective rises; earlier ones flip.
+
+        Returns -1 if all breakpoints together do not suffice: the program is infeasible; -2 if they are too many.
+        """
+        cdef int v, t, g, j, count = 0, first = self.n_columns + self.n_blocks
+        cdef int blocks = self.n_blocks if self.everywhere else self.n_touched_blocks
+        cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess), end = INFINITY, here, cost, entry
+        self.ahead.size = self.ahead.most = 0
+        for t in range(self.n_rho):
+            self.consider(first + self.rho_spots[t], side, &end)
+        for t in range(blocks):
+            g = t if self.everywhere else self.touched_blocks[t]
+            if self.count[g] > 0:
+                if self.key[g] != self.n_columns + g:
+                    self.consider(self.n_columns + g, side, &end)
+                for j in range(self.column_start[g], self.column_start[g + 1]):
+                    if j != self.key[g]:
+                        self.consider(j, side, &end)
+        for t in range(blocks):
+            g = t if self.everywhere else self.touched_blocks[t]
+            if self.count[g] == 0:
+                self.scan(g, side, end)
+        self.passes += 4.0 * (self.n_columns if self.everywhere else self.n_touched) + self.n_rho
+        while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
+            here = self.ahead.step[0]
+            v = self.ahead.take()
+            self.entries_of(v, &cost, &entry)
+            left -= fabs(entry) * self.range_of(v)
+            if left <= self.tolerance:
+                return self.largest_of(v, here, step)
+            self.flip(v)
+            self.flips += 1
+            count += 1
+            if count > FLIPS * self.place.shape[0]:
+                return -2
+            if v < first and self.count[self.block(v)] == 0:
+                self.scan(self.block(v), side, end)
+        return -1
+
+    cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
+        """Return the variable with the largest pivot among those whose breakpoint is hardly beyond that of v."""
+        cdef int other
+        cdef double cost, entry, most, last
+        self.entries_of(v, &cost, &entry)
+        most = fabs(entry)
+        step[0], last = here, here + HARRIS / most
+        # ends: each pass takes a breakpoint, and none is added
+        while self.ahead.size > 0 and self.ahead.step[0] <= last:
+            here = self.ahead.step[0]
+            other = self.ahead.take()
+            self.entries_of(other, &cost, &entry)
+            last = min(last, here + HARRIS / max(fabs(entry), RATE))
+            if fabs(entry) > most:
+                v, most, step[0] = other, fabs(entry), here
+        return v
+
+    # One pivot ------------------------------------------------------------------------------------------------------
+
+    cdef int pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
+        """Update prices and values and let q enter at position p."""
+        cdef int i, g, v, t, j, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double side = -1.0 if to_upper else 1.0, theta, bound = 0.0, cost, entry, rest
+        cdef double* alpha = &self.alpha[0]
+        cdef bint moves = False
+        self.entries_of(q, &cost, &entry)
+        memset(alpha, 0, m * sizeof(double))
+        self.effective(q, 1.0, alpha)
+        self.load()
+        if fabs(alpha[p]) < PIVOT or fabs(alpha[p] - entry) > DRIFT * (1.0 + fabs(alpha[p])):
+            memset(&self.shift[0], 0, m * sizeof(double))  # the flips stay: values are computed anew
+            return REFUSED if self.factor.updates > 0 else AVOIDED
+        rest = cost + step * side * entry
+        if q >= self.n_columns or fabs(rest) > WRONG:
+            step -= rest / (side * entry)
+            rest = 0.0
+        for t in range(self.n_rho):
+            i = self.rho_spots[t]
+            self.y[i] -= step * side * self.rho[i]
+        if self.everywhere:
+            for j in range(self.n_columns):
+                self.now[j] += step * side * self.slope[j]
+        else:
+            for t in range(self.n_touched):
+                j = self.touched[t]
+                self.now[j] += step * side * self.slope[j]
+        if q < self.n_columns:  # its reduced cost is zero from now on, whatever the ratio test let pass
+            self.cost[q] -= rest
+            self.now[q] -= rest
+        for i in range(m):
+            if self.shift[i] != 0.0:
+                moves = True
+                break
+        if moves:
+            self.factor.ftran(&self.shift[0])
+            self.move(&self.shift[0], 1.0)
+            memset(&self.shift[0], 0, m * sizeof(double))
+        v = self.head[p]
+        if v == ARTIFICIAL:
+            theta = self.artificial[p] / alpha[p]
+        else:
+            bound = self.high[v] if to_upper else self.low[v]
+            theta = (self.x[v] - bound) / alpha[p]
+        self.move(alpha, theta)
+        self.x[q] += theta
+        if q < first:
+            self.move_key(q, theta)
+            self.count[self.block(q)] += 1
+        if v != ARTIFICIAL:
+            self.x[v] = bound
+            self.at_upper[v] = to_upper
+            self.place[v] = -1
+            if v < first:
+                self.count[self.block(v)] -= 1
+        if not self.exchange(p):
+            return BROKEN
+        self.head[p], self.place[q], self.unit_row[p] = q, p, -1
+        self.passes += 6.0 * m + (self.n_columns if self.everywhere else self.n_touched)
+        if 0 <= v < first:
+            g = self.block(v)
+            if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
+                self.shift_block(g, -1.0)
+                if not self.settle(g):
+                    return BROKEN
+                self.shift_block(g, 1.0)
+                self.factor.ftran(&self.shift[0])
+                self.move(&self.shift[0], 1.0)
+                memset(&self.shift[0], 0, m * sizeof(double))
+        return DONE
+
+    cdef void load(self) noexcept nogil:
+        """Solve for the column in `alpha`, in place."""
+        self.factor.half_ftran(&self.alpha[0])
+        memcpy(&self.half_column[0], &self.alpha[0], self.n_rows * sizeof(double))
+        self.factor._upper_ftran(&self.alpha[0])
+
+    cdef bint exchange(self, int p) noexcept nogil:
+        """Replace the basic column at a position by the one of which `alpha` is the solution; update rows' lengths."""
+        cdef int i, m = self.n_rows
+        cdef double ratio, norm = self.norm[p], inverse = 1.0 / self.alpha[p]
+        cdef double* alpha = &self.alpha[0]
+        cdef double* tau = &self.tau[0]
+        memcpy(tau, &self.rho[0], m * sizeof(double))
+        self.factor.ftran(tau)
+        for i in range(m):
+            if alpha[i] == 0.0:
+                continue
+            ratio = alpha[i] * inverse
+            self.norm[i] = max(self.norm[i] - ratio * (2.0 * tau[i] - ratio * norm), LEAST_NORM)
+        self.norm[p] = max(norm * inverse * inverse, LEAST_NORM)
+        return self.factor.replace(&self.half_column[0], &self.half_row[0], p) == 0
+
+    cdef void shift_block(self, int g, double sign) noexcept nogil:
+        """Add what a block uses of the rows, times `sign`, to the shift."""
+        cdef int j, e
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if self.x[j] != 0.0:
+                for e in range(self.start[j], self.start[j + 1]):
+                    self.shift[self.row[e]] += sign * self.value[e] * self.x[j]
+
+    cdef void move(self, const double* alpha, double theta) noexcept nogil:
+        """Lower the basic variables' values by theta times alpha, and update the keys."""
+        cdef int i, v, first = self.n_columns + self.n_blocks
+        for i in range(self.n_rows):
+            if alpha[i] == 0.0:
+                continue
+            v = self.head[i]
+            if v == ARTIFICIAL:
+                self.artificial[i] -= theta * alpha[i]
+                continue
+            self.x[v] -= theta * alpha[i]
+            if v < first:
+                self.move_key(v, -theta * alpha[i])
+
+    def true_prices(self, const double[::1] cost):
+        """Return the prices of the basis for the given costs, not for the perturbed ones.
+
+        Prices of infinite bounds are zero.
+
+        Parameters
+        ----------
+        cost : ndarray (columns,)
+
+        Returns
+        -------
+        ndarray (rows,)
+        """
+        cdef int p, v, k, m = self.n_rows, first = self.n_columns + self.n_blocks
+        prices = np.zeros(m)
+        cdef double[::1] y = prices
+        if self.stale:
+            return np.array(self.y)
+        with nogil:
+            for p in range(m):
+                v = self.head[p]
+                if v == ARTIFICIAL or v >= first:
+                    continue
+                if v < self.n_columns:
+                    y[p] = cost[v] - self.cost[v]
+                k = self.key[self.block(v)]
+                if k < self.n_columns:
+                    y[p] -= self.key_share(v) * (cost[k] - self.cost[k])
+            self.factor.btran(&y[0])
+            for p in range(m):
+                y[p] += self.y[p]
+                if fabs(self.low[first + p] if y[p] > 0.0 else self.high[first + p]) == INFINITY:
+                    y[p] = 0.0
+        return prices
+
+    @property
+    def norms(self):
+        """The squared lengths of the rows of the basis's inverse, as far as they are known."""
+        return np.array(self.norm)
