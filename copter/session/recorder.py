@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,7 +138,7 @@ class Recorder:
         if self.ended or self._last is None:
             return
         sparse, bound = self._last
-        better = plan.is_feasible and plan.bound != bound  # a search found this bound, so no prices prove it
+        better = isfinite(plan.bound) and plan.bound != bound  # a search found this bound, so no prices prove it
 
         def made() -> tuple[bytes, int, Buffers]:
             values: dict[str, Any] = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
-from copter.problem.residuals import relative_gap
+from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
@@ -49,6 +49,8 @@ def planned(
         share_key=no_keys() if shares is None else shares.key,
         share=no_shares() if shares is None else draft.share,
         continuous=frozenset() if shares is None else continuous_requests(model, draft.whole),
+        bound_by=worth.by,
+        why="fast road: rounding of the LP's columns",
     )
 
 
@@ -59,6 +61,7 @@ class Worth(NamedTuple):
     bound: float
     gap: float
     certified: bool
+    by: str = ""
 
     @property
     def status(self) -> IntegerStatus:
@@ -71,12 +74,12 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
 
     The bound is the better of the LP's and `least`. It is not certified if the objective is better than the bound.
     """
-    sign, bound = model.ledger.sign, solution.bound
+    sign, bound, by = model.ledger.sign, solution.bound, "prices" if solution.bound_is_certified else "LP"
     if least is not None and least > sign * (bound - model.offset):
-        bound = sign * least + model.offset
+        bound, by = sign * least + model.offset, "choices"
     objective = fsum([model.offset, *(sign * part for part in exact_parts(terms))])
-    gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
-    return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)
+    gap = plan_gap(objective, bound) if isfinite(bound) else float("inf")
+    return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound, by)
 
 
 def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Hashable]:
