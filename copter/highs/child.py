@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter.highs.search import Search, Warm
 from copter.highs.tree import Point, Program, Report, Stop, Task
@@ -125,16 +124,17 @@ def limit_memory() -> None:
 
 def by_scipy(task: Task, program: Program, tell: Callable[[Report], None]) -> None:
     """Run branch and bound by SciPy's HiGHS, which has no start and reports its point at the end only."""
-    rows = [LinearConstraint(sp.csc_array(program.matrix), program.row_lower, program.row_upper)]
+    optimize = import_module("scipy.optimize")  # loaded here, because a start without it takes half as long
+    rows = [optimize.LinearConstraint(sp.csc_array(program.matrix), program.row_lower, program.row_upper)]
     options: dict[str, Any] = {"mip_rel_gap": task.gap, "disp": False}
     if task.max_nodes is not None:
         options["node_limit"] = task.max_nodes
     if np.isfinite(task.time_limit_s):
         options["time_limit"] = SCIPY_SHARE * task.time_limit_s
-    result = milp(
+    result = optimize.milp(
         program.cost,
         integrality=program.integrality.astype(int),
-        bounds=Bounds(program.col_lower, program.col_upper),
+        bounds=optimize.Bounds(program.col_lower, program.col_upper),
         constraints=rows if len(program.row_lower) else None,
         options=options,
     )

@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-CHILD = "from copter.highs.child import main; main()"
+# The package itself is left out: it would load all of the engine, and a start take three times as long.
+CHILD = """
+import sys, types
+package = types.ModuleType("copter")
+package.__path__ = [sys.argv[2]]
+sys.modules["copter"] = package
+from copter.highs.child import main
+main()
+"""
 READY_S = 30.0  # most seconds that a new process may take until it answers
 BUSY_S = 0.05  # seconds that a process may go on with an old task before a new one replaces it
 NAME = "HiGHS"  # whose word an uncertified bound is
@@ -146,7 +154,7 @@ class Tree:
         root = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(os.getpid())],
+            [sys.executable, "-c", CHILD, str(os.getpid()), str(Path(root) / "copter")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -238,6 +246,32 @@ class Tree:
                 found.append(report)
             if report.finished:
                 self._finished = max(self._finished, report.number)
+
+
+_SPARE: list[Tree] = []
+_LOCK = threading.Lock()
+
+
+def taken() -> Tree:
+    """Return the process that another session has left, or a new one; raises OSError if none can be started."""
+    with _LOCK:
+        spare = _SPARE.pop() if _SPARE else None
+    if spare is not None and spare.is_alive and (spare.is_idle or spare.settle()):
+        spare.is_new = True
+        return spare
+    if spare is not None:
+        spare.close()
+    return Tree()
+
+
+def given_back(tree: Tree) -> None:
+    """Keep a process that is no longer needed for the next session; a second one is ended."""
+    tree.stop()
+    with _LOCK:
+        if not _SPARE and tree.is_alive:
+            _SPARE.append(tree)
+            return
+    tree.close()
 
 
 def _send(pipe: object, _: object, to_send: queue.SimpleQueue[Task | Point | Stop | None]) -> None:

@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,18 @@ from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
-from copter.shims.asked import PlanCallback, Start, Wanted, checked_gap, heard_plans, started_from
+from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, heard_plans, started_from
 from copter.shims.draft import drafts_know
 from copter.shims.plan import IDLE
-from copter.shims.tree_road import Ask, TreeRoad
 from copter.storage.disk import DISK
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
 from copter.tape import TapeWriter
 from copter.tape.watching import begun
+
+if TYPE_CHECKING:
+    from copter.shims.tree_road import TreeRoad
 
 # After these statuses prices or values have diverged: the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
@@ -298,14 +301,14 @@ class Session:
         The caller holds both guards: the model must not change before the plan has been checked.
         """
         named = "rounding" if shim is None else shim if isinstance(shim, str) else None
-        if named == "exact" or (named is not None and not drafts_know(self.model)):
+        if named is not None and not drafts_know(self.model):
             return self._plan_by_tree(named, started, deadline_s, wanted)
         solution = self._solve(limit)
         wall, busy = time.perf_counter(), time.thread_time() if deadline_s is not None else 0.0
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
             check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
-            rounding = shim is None or shim == "rounding"
+            rounding = shim is None or shim != "dive"
             shim = (
                 RoundingShim(time_limit_s=left - check, most_work=WORK)
                 if rounding
@@ -315,13 +318,16 @@ class Session:
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan
-        if named is not None and wanted.gap is not None and not (plan.is_feasible and plan.gap <= wanted.gap):
+        goal = EXACT_GAP if named == "exact" and wanted.gap is None else wanted.gap
+        if named is not None and goal is not None and not (plan.is_feasible and plan.gap <= goal):
             if not plan.is_feasible and plan.status is not IntegerStatus.NONE_FOUND:
                 return self._recorded(plan, wall, named, deadline_s)
             until = self._until(started, deadline_s)
             if time.perf_counter() < until:
                 ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)
-                return self._recorded(self._by_tree(lambda: solution, until, ask, False), wall, named, deadline_s)
+                return self._recorded(
+                    self._by_tree(lambda: solution, until, ask, named == "exact"), wall, named, deadline_s
+                )
         if self._recorder is not None:
             self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
         if deadline_s is not None:
@@ -345,11 +351,10 @@ class Session:
 
     def _by_tree(self, solve: Callable[[], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
         """Return a checked plan of the tree road."""
-        if self._tree_road is None:
-            self._tree_road = TreeRoad()
+        road = self._road()
         usual = EXACT_GAP if exact else TREE_GAP
         ask = Ask(until, usual if wanted.gap is None else wanted.gap, exact, wanted.callback)
-        plan = self._tree_road.plan(self.model, solve, wanted.previous, ask)
+        plan = road.plan(self.model, solve, wanted.previous, ask)
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan
@@ -367,9 +372,13 @@ class Session:
         Only models off the fast road need it (docs/method/plans.md).
         """
         with self._guard.held("being prepared"):
-            if self._tree_road is None:
-                self._tree_road = TreeRoad()
-            return self._tree_road.ready()
+            return self._road().ready()
+
+    def _road(self) -> TreeRoad:
+        """Return the tree road, imported on first use because it loads the integer search."""
+        if self._tree_road is None:
+            self._tree_road = import_module("copter.shims.tree_road").TreeRoad()
+        return self._tree_road
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """Return the settings with the shorter time limit; raises SettingsError for an invalid deadline."""

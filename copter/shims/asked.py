@@ -33,6 +33,28 @@ class Wanted:
     callback: PlanCallback | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a plan is searched with.
+
+    Attributes
+    ----------
+    until : float
+        Time of ``time.perf_counter()`` at which the plan must be there.
+    gap : float
+        The search ends at this gap.
+    tree_only : bool
+        Branch and bound alone.
+    callback : callable or None
+        Called as ``callback(objective, bound)`` at news and while waiting; True ends the search.
+    """
+
+    until: float
+    gap: float
+    tree_only: bool = False
+    callback: PlanCallback | None = None
+
+
 def checked_gap(gap: object) -> float:
     """Return the gap; raises SettingsError unless it is a number of at least zero."""
     if isinstance(gap, bool) or not isinstance(gap, (int, float, np.number)) or not 0.0 <= gap < float("inf"):

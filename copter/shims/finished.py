@@ -33,7 +33,13 @@ def planned(
     `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost (as minimised). The plan
     gets the better one.
     """
-    shares = draft.shares
+    shares, (filled, fill) = draft.shares, draft.filled()
+    key, share = (no_keys(), no_shares()) if shares is None else (shares.key, draft.share)
+    if len(filled):
+        key, share = np.concatenate((key, filled)), np.concatenate((share, fill))
+        order = np.argsort(key)
+        key, share = key[order], share[order]
+    mixed = shares is not None or draft.fillers is not None
     worth = worth_of(model, draft.terms(), solution, least)
     return IntegerPlan(
         objective=worth.objective,
@@ -46,9 +52,9 @@ def planned(
         slot_of=model.ledger.slots_then(),
         status=worth.status,
         bound_is_certified=worth.certified,
-        share_key=no_keys() if shares is None else shares.key,
-        share=no_shares() if shares is None else draft.share,
-        continuous=frozenset() if shares is None else continuous_requests(model, draft.whole),
+        share_key=key,
+        share=share,
+        continuous=continuous_requests(model, draft.whole) if mixed else frozenset(),
         bound_by=worth.by,
         why="fast road: rounding of the LP's columns",
     )

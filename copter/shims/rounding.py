@@ -109,7 +109,7 @@ def rounded(
     if not draft.holds() and not draft.can_be_relieved():
         return draft, 0, False
     kept = draft.previous(previous) if previous is not None else None
-    if draft.shares is not None:
+    if draft.shares is not None or draft.fillers is not None:
         chosen = draft.whole[slots]
         slots, columns, x = slots[chosen], columns[chosen], x[chosen]
     fractional = draft.round(slots, columns, x, shim.whole, shim.support)

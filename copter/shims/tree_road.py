@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.highs.tree import NAME, Program, Report, Tree
+from copter.highs.tree import NAME, Program, Report, Tree, given_back, taken
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
@@ -19,7 +20,7 @@ from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
-from copter.shims.asked import PlanCallback
+from copter.shims.asked import Ask
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import PROVEN, continuous_requests, without_plan
 from copter.shims.greedy import integer_slots
@@ -32,28 +33,6 @@ Ints = NDArray[np.int32]
 LAST = "last plan"
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a plan is searched with.
-
-    Attributes
-    ----------
-    until : float
-        Time of ``time.perf_counter()`` at which the plan must be there.
-    gap : float
-        The search ends at this gap.
-    tree_only : bool
-        Branch and bound alone.
-    callback : callable or None
-        Called as ``callback(objective, bound)`` at news and while waiting; True ends the search.
-    """
-
-    until: float
-    gap: float
-    tree_only: bool = False
-    callback: PlanCallback | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +54,11 @@ class TreeRoad:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
 
+    def __del__(self) -> None:
+        """Leave the process to the next session."""
+        if getattr(self, "tree", None) is not None and not sys.is_finalizing():
+            given_back(self.tree)  # type: ignore[arg-type]
+
     def close(self) -> None:
         """End the process."""
         if self.tree is not None:
@@ -86,7 +70,7 @@ class TreeRoad:
         if self.tree is None or not self.tree.is_alive:
             self.close()
             try:
-                self.tree = Tree()
+                self.tree = taken()
             except OSError:
                 return False
             return self.tree.wait_until_ready()
@@ -144,7 +128,7 @@ class TreeRoad:
             self.close()
         if self.tree is None:
             try:
-                self.tree = Tree()
+                self.tree = taken()
             except OSError:
                 return None
         matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
