@@ -198,9 +198,7 @@ class LotSizing(Family):
         setup = np.hstack([eye, -most * eye, zero, zero])
         hours = self.rng.uniform(0.5, 1.0)
         start = float(self.rng.integers(15, 40))
-        usage = {
-            ("machine", p): np.concatenate([hours * eye[p], start * eye[p], np.zeros(2 * t)]) for p in range(t)
-        }
+        usage = {("machine", p): np.concatenate([hours * eye[p], start * eye[p], np.zeros(2 * t)]) for p in range(t)}
         cost = np.concatenate([
             np.full(t, 0.1), np.full(t, float(self.rng.integers(150, 500))), np.full(t, self.rng.uniform(0.5, 2.0)),
             np.full(t, 60.0),
@@ -298,9 +296,7 @@ class Bins(Family):
         name, self.next = self.next, self.next + 1
         n = len(self.weights)
         cost = np.append(np.zeros(n), float(self.rng.integers(90, 110)))
-        self.model.add_request(
-            name, cost, self.usage, limit=np.inf, upper=1.0, integer=True, private_rows=self.rows()
-        )
+        self.model.add_request(name, cost, self.usage, limit=np.inf, upper=1.0, integer=True, private_rows=self.rows())
 
     def change(self, request: object) -> None:
         """Change the price of a bin."""

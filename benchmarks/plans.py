@@ -2,7 +2,7 @@
 
     python benchmarks/plans.py --rounds 60 --deadlines 0.1,1,5 --write docs/results/plans.md
 
-Each round changes about 1% of a family's requests. Then three get the same program and the same deadline in turn, on one
+Each round changes about 1% of a family's requests. Then three get the same program and deadline in turn, on one
 processor: a session, HiGHS from nothing, and HiGHS from the last point that it found (in the same columns; new ones are
 zero). HiGHS's better answer counts. Processes and imports are ready before the first round; everything else, such as
 building HiGHS's program from the model, is not counted for HiGHS, and counted for the session.
@@ -67,7 +67,10 @@ def by_highs(lp: LinearProgram, deadline_s: float, start: np.ndarray[Any, Any] |
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Answer(NONE, float(info.mip_dual_bound), seconds)
     return Answer(
-        float(info.objective_function_value), float(info.mip_dual_bound), seconds, np.array(solver.getSolution().col_value)
+        float(info.objective_function_value),
+        float(info.mip_dual_bound),
+        seconds,
+        np.array(solver.getSolution().col_value),
     )
 
 
@@ -193,12 +196,12 @@ def page(rows: list[Row], command: str) -> str:
         f"Made by `{command}`. Each round changes about 1% of a family's requests; the session, HiGHS from nothing and "
         "HiGHS from its last point get the same program, deadline and gap (1e-4) in turn, one thread each, on one "
         "processor. HiGHS's better answer counts. Losses are in bold.\n\n"
-        f"Over all rounds: objectives better by {100.0 * (mean - 1.0):+.2f}% in the geometric mean of the rounds in which "
-        f"both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)} "
+        f"Over all rounds: objectives better by {100.0 * (mean - 1.0):+.2f}% in the geometric mean of the rounds in "
+        f"which both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)} "
         f"rounds; {more:+d} plans more than HiGHS, and none where HiGHS has one in {only} rounds.\n\n"
         f"{table(rows)}\n\n"
-        "\"Better by\": factor of the objectives, above zero where the session's plan is better, over the rounds in which "
-        "both have one. \"Worst round\": how much the session's plan was worse at most. \"Gap\": medians, "
+        '"Better by": factor of the objectives, above zero where the session\'s plan is better, over the rounds in '
+        'which both have one. "Worst round": how much the session\'s plan was worse at most. "Gap": medians, '
         "|bound - objective| / |objective|. How plans are made: [plans.md](../method/plans.md).\n"
     )
 

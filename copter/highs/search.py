@@ -489,7 +489,8 @@ class Search:
             found[free] = x
             return found
 
-        status = self._branch(lp, min(seconds, self.left_s), by, whole, self.x[free] if known and self.x is not None else None, NODES)  # fmt: skip
+        start = self.x[free] if known and self.x is not None else None
+        status = self._branch(lp, min(seconds, self.left_s), by, whole, start, NODES)
         return bool(status == self.highspy.HighsModelStatus.kOptimal)
 
     def _whole(self, seconds: float) -> None:

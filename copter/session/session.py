@@ -325,9 +325,8 @@ class Session:
             until = self._until(started, deadline_s)
             if time.perf_counter() < until:
                 ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)
-                return self._recorded(
-                    self._by_tree(lambda: solution, until, ask, named == "exact"), wall, named, deadline_s
-                )
+                plan = self._by_tree(lambda: solution, until, ask, named == "exact")
+                return self._recorded(plan, wall, named, deadline_s)
         if self._recorder is not None:
             self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
         if deadline_s is not None:
@@ -337,6 +336,8 @@ class Session:
 
     def _plan_by_tree(self, named: str, started: float, deadline_s: float | None, wanted: Wanted) -> IntegerPlan:
         """Return the plan of the tree road; the child searches while the LP is being solved."""
+        if deadline_s is None:
+            self._road().ready()
         until, wall = self._until(started, deadline_s), time.perf_counter()
         limit = None if deadline_s is None else max(until - wall, LEAST_S)
         plan = self._by_tree(lambda: self._solve(limit), until, wanted, named == "exact")

@@ -21,7 +21,7 @@ from copter.shims.greedy import integer_slots
 from copter.shims.plan import IDLE, IntegerPlan
 
 PlanCallback = Callable[[float, float], "bool | None"]
-Start = Mapping[Hashable, "int | None | Mapping[int, float]"]
+Start = Mapping[Hashable, "int | Mapping[int, float] | None"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ class Hunt:
 
     def take(self, x: Floats, by: str) -> None:
         """Keep a point if it is better and holds in exact arithmetic."""
-        if not len(x) == self.lp.shape[1] or not self.sign * float(self.lp.c @ x) < self.value:
+        if len(x) != self.lp.shape[1] or not self.sign * float(self.lp.c @ x) < self.value:
             return
         exact = self.points(np.where(self.lp.integrality, np.rint(x), x))
         if exact is not None and self.sign * float(self.lp.c @ exact) < self.value:
