@@ -197,8 +197,8 @@ def page(rows: list[Row], command: str) -> str:
         "HiGHS from its last point get the same program, deadline and gap (1e-4) in turn, one thread each, on one "
         "processor. HiGHS's better answer counts. Losses are in bold.\n\n"
         f"Over all rounds: objectives better by {100.0 * (mean - 1.0):+.2f}% in the geometric mean of the rounds in "
-        f"which both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)} "
-        f"rounds; {more:+d} plans more than HiGHS, and none where HiGHS has one in {only} rounds.\n\n"
+        f"which both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)}"
+        f" rounds; {more:+d} plans more than HiGHS, and none where HiGHS has one in {only} rounds.\n\n"
         f"{table(rows)}\n\n"
         '"Better by": factor of the objectives, above zero where the session\'s plan is better, over the rounds in '
         'which both have one. "Worst round": how much the session\'s plan was worse at most. "Gap": medians, '

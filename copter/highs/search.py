@@ -447,7 +447,7 @@ class Search:
         rest = np.where(self.reduced > 0.0, self.lower, np.where(np.isfinite(self.upper), self.upper, self.x))
         rest = np.where(np.isfinite(rest), rest, self.x)
         loss = np.maximum(self.reduced * (self.x - rest), 0.0)
-        return np.bincount(self.program.group, weights=loss, minlength=self.groups)
+        return np.asarray(np.bincount(self.program.group, weights=loss, minlength=self.groups), dtype=np.float64)
 
     def _around(self, free: Mask, seconds: float, by: str) -> None:
         """Search around the best point, with these columns free, and adapt the size of the next neighbourhood."""

@@ -310,7 +310,7 @@ class Session:
             check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
             rounding = shim is None or shim != "dive"
             shim = (
-                RoundingShim(time_limit_s=left - check, most_work=WORK)
+                RoundingShim(time_limit_s=left - check, most_work=WORK, searches=False)
                 if rounding
                 else shims.shim_by_name(str(shim), left)
             )
@@ -319,9 +319,8 @@ class Session:
             require_feasible(self.model, plan)
             self._plan = plan
         goal = EXACT_GAP if named == "exact" and wanted.gap is None else wanted.gap
-        if named is not None and goal is not None and not (plan.is_feasible and plan.gap <= goal):
-            if not plan.is_feasible and plan.status is not IntegerStatus.NONE_FOUND:
-                return self._recorded(plan, wall, named, deadline_s)
+        missing = plan.status is IntegerStatus.NONE_FOUND
+        if named is not None and (missing or (goal is not None and plan.is_feasible and plan.gap > goal)):
             until = self._until(started, deadline_s)
             if time.perf_counter() < until:
                 ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)

@@ -93,7 +93,7 @@ def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Has
     return frozenset(request for request, slot in model.ledger.slot_of.items() if not whole[slot])
 
 
-def no_plan(model: Model, draft: Draft) -> IntegerPlan:
+def no_plan(model: Model, draft: Draft, solution: Solution) -> IntegerPlan:
     """Return the result for "no plan exists", naming the requests in conflict and the exceeded resources."""
     rows = draft.exceeded()
     relievable = draft.can_be_relieved()
@@ -113,6 +113,8 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
         tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
         tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
         frozenset() if draft.shares is None else continuous_requests(model, draft.whole),
+        "fast road: rounding found no plan" if relievable else "proven: what must be taken needs more than there is",
+        solution if relievable else None,
     )
 
 
@@ -122,12 +124,19 @@ def without_plan(
     conflict: tuple[Hashable, ...],
     short: tuple[Hashable, ...],
     continuous: frozenset[Hashable],
+    why: str = "",
+    solution: Solution | None = None,
 ) -> IntegerPlan:
-    """Return a result without a plan, because none exists or none was found."""
+    """Return a result without a plan, because none exists or none was found; `solution` has a bound all the same."""
     matrix = model.ledger.matrix
+    known = solution is not None and isfinite(solution.bound)
+    certified = known and solution is not None and solution.bound_is_certified
     return IntegerPlan(
         objective=float("nan"),
-        bound=float("nan"),
+        bound=solution.bound if known and solution is not None else float("nan"),
+        bound_is_certified=certified,
+        bound_by="prices" if certified else "LP" if known else "",
+        why=why,
         gap=float("nan"),
         fractional_requests=0,
         kept_previous=False,
