@@ -47,8 +47,7 @@ def verdict(model: Model, plan: IntegerPlan) -> str:
     sign, size = 1 if model.sense == "max" else -1, 1.0 + abs(float(best))
     off = sign * (float(best) - plan.objective)
     assert off >= -NEAR * size
-    if plan.bound_is_certified:
-        assert sign * (plan.bound - float(best)) >= -1e-9 * size
+    assert sign * (plan.bound - float(best)) >= -(1e-9 if plan.bound_is_certified else NEAR) * size, "a false bound"
     assert plan.status.value != "optimal" or off <= 2 * NEAR * size
     return "best" if off <= NEAR * size else "worse"
 
