@@ -25,6 +25,8 @@ ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leav
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch and bound
 TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
+LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
+DIVE_SHARE = 0.4  # share of the time left for the dive
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
@@ -125,6 +127,8 @@ class Search:
         start = self.task.start
         if start is not None:
             self.offer(start, "last plan")
+            if self.x is None and not self.over():
+                self._repair(start, changed)
         if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
             self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
         if self.over():
@@ -134,13 +138,11 @@ class Search:
         if self.over():
             return
         self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
-        if start is not None and self.x is None:
-            self._repair(start, changed)
         if self.relaxed is None:
             self._whole(self.left_s if self.x is None else TREE_SHARE * self.left_s)
         else:
-            if self.warm.lp is not None and self.warm.basis is not None and not self.over():
-                self._dive()
+            if not self.over():
+                self._dive(DIVE_SHARE * self.left_s)
             if not self.over():
                 self._near_lp(ROUNDING_SHARE * self.left_s)
         if self.x is not None and self.relaxed is not None and not self.over():
@@ -273,8 +275,11 @@ class Search:
         warm, status, kind = self.warm, self.highspy.HighsModelStatus, self.highspy.cb.HighsCallbackType
         warm.basis = None
 
+        patience = time.perf_counter() + LP_SHARE * max(self.left_s, LEAST_S)  # a basis is worth more than a point
+
         def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
-            if self._stops(self.number) or self._point_of(self.number) is not None:
+            late = time.perf_counter() > patience and self._point_of(self.number) is not None
+            if late or self._stops(self.number):
                 answer.user_interrupt = True
 
         warm.lp.setOptionValue("time_limit", warm.lp.getRunTime() + max(self.left_s, LEAST_S))
@@ -307,12 +312,12 @@ class Search:
 
     # Heuristics -----------------------------------------------------------------------------------------------------
 
-    def _dive(self) -> None:
-        """Round fractional columns up in batches, the largest fractions first, and solve the LP again after each."""
-        x, share, back = self.relaxed, BATCH, 0
+    def _dive(self, seconds: float) -> None:
+        """Round fractional columns in batches, the surest first, and solve the LP again after each."""
+        x, share, back, until = self.relaxed, BATCH, 0, time.perf_counter() + seconds
         lower, upper = self.lower.copy(), self.upper.copy()
         for _ in range(DIVE_STEPS):
-            if x is None or back > STEPS_BACK or self.over():
+            if x is None or back > STEPS_BACK or self.over() or time.perf_counter() > until:
                 break
             values = x[self.integers]
             nearest, above = np.rint(values), values - np.floor(values)
@@ -356,7 +361,7 @@ class Search:
 
     def _complete(self, x: Floats, by: str) -> bool:
         """Offer a point whose continuous columns are found anew for its rounded integer columns."""
-        if self.is_integer.all() or self.warm.basis is None:
+        if self.is_integer.all():
             return False
         fixed = np.clip(np.rint(x), self.lower, self.upper)
         low, high = np.where(self.is_integer, fixed, self.lower), np.where(self.is_integer, fixed, self.upper)

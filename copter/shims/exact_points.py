@@ -41,6 +41,8 @@ class ExactPoints:
         """Return the point if it is feasible, otherwise a near one with the same integer columns, or None."""
         if self.holds(x):
             return x
+        if self.is_far(x):
+            return None
         if len(self.continuous):
             for _ in range(STEPS):
                 moved = self.corrected(x)
@@ -61,6 +63,13 @@ class ExactPoints:
             return False
         over = exceeded(lp.row_upper, self.row, self.rows.data, value)
         return not len(over) and not len(exceeded(-lp.row_lower, self.row, -self.rows.data, value))
+
+    def is_far(self, x: Floats) -> bool:
+        """Whether a row is violated by more than rounding, so that no small correction can make the point feasible."""
+        lp, activity = self.lp, self.lp.A @ x
+        low, high = (np.where(np.isfinite(side), side, 0.0) for side in (lp.row_lower, lp.row_upper))
+        below, above = lp.row_lower - NEAR * (1.0 + np.abs(low)), lp.row_upper + NEAR * (1.0 + np.abs(high))
+        return bool(((activity < below) | (activity > above)).any())
 
     def corrected(self, x: Floats) -> Floats | None:
         """Return the point with its continuous columns moved as little as possible, so that nearly violated rows hold.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import isfinite
@@ -247,25 +247,17 @@ class Hunt:
 
     def _heard(self, news: list[Report]) -> bool:
         """Take in reports; returns whether the last one was among them."""
-        best = None
+        points = [(report.x, report.by) for report in news if report.x is not None]
+        points.sort(key=lambda each: self.sign * float(self.lp.c @ each[0]))
+        for x, by in points:
+            if not self.sign * float(self.lp.c @ x) < self.value:
+                break  # the rest is worse
+            self.take(x, by)
         for report in news:
-            if report.x is not None:
-                best = report if best is None or self.sign * float(self.lp.c @ report.x) <= self.sign * float(
-                    self.lp.c @ best.x
-                ) else best  # fmt: skip
-                if self.x is None:
-                    self.take(report.x, report.by)
             if self.bound_counts:
                 self.tree_bound = max(self.tree_bound, report.bound)
                 self.infeasible = self.infeasible or (report.infeasible and self.x is None)
                 self.solved = self.solved or report.solved
-        if best is not None and best.x is not None:
-            before = self.value
-            self.take(best.x, best.by)
-            if self.value == before:  # the best one does not hold: try the others, the best first
-                for report in reversed(news):
-                    if report.x is not None and report is not best:
-                        self.take(report.x, report.by)
         return any(report.finished for report in news)
 
     def _is_over(self) -> bool:
@@ -316,7 +308,8 @@ class Hunt:
         continuous = continuous_requests(model, integer_slots(model.ledger.matrix))
         bound = self.sign * self.bound + self.lp.offset if isfinite(self.bound) else float("nan")
         certified, by = solution.bound_is_certified and self.bound == self.lp_bound, "prices"
-        resources, requests = (), ()
+        resources: tuple[Hashable, ...] = ()
+        requests: tuple[Hashable, ...] = ()
         status, why = IntegerStatus.NONE_FOUND, f"{road}: {self.why_ended} before a plan was found"
         if solution.status is Status.PRIMAL_INFEASIBLE:
             status, why = IntegerStatus.PRIMAL_INFEASIBLE, "proven: even shares of columns do not fit"

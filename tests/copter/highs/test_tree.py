@@ -149,7 +149,7 @@ def test_parts_of_the_search_find_feasible_points() -> None:
     assert search.bound <= search.value + 1e-6
     assert search.value - search.bound <= 0.01 * abs(search.value)
     found = search.value
-    for part in (lambda: search._dive(), lambda: search._near_lp(2.0), lambda: search._between(2.0)):
+    for part in (lambda: search._dive(2.0), lambda: search._near_lp(2.0), lambda: search._between(2.0)):
         search.until, search.solved, search.x, search.value = time.perf_counter() + 20.0, False, search.x, found
         part()
         assert search.x is not None
