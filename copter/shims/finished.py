@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
 from copter.problem.residuals import plan_gap
-from copter.problem.solution import Solution
+from copter.problem.solution import Solution, Status
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
 from copter.shims.tally import exact_parts
@@ -81,6 +81,8 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
     The bound is the better of the LP's and `least`. It is not certified if the objective is better than the bound.
     """
     sign, bound, by = model.ledger.sign, solution.bound, "prices" if solution.bound_is_certified else "LP"
+    if solution.status is Status.DUAL_INFEASIBLE:  # its bound is that of no dual point
+        bound, by = -sign * float("inf"), ""
     if least is not None and least > sign * (bound - model.offset):
         bound, by = sign * least + model.offset, "choices"
     objective = fsum([model.offset, *(sign * part for part in exact_parts(terms))])
@@ -93,7 +95,7 @@ def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Has
     return frozenset(request for request, slot in model.ledger.slot_of.items() if not whole[slot])
 
 
-def no_plan(model: Model, draft: Draft, solution: Solution) -> IntegerPlan:
+def no_plan(model: Model, draft: Draft, solution: Solution | None = None) -> IntegerPlan:
     """Return the result for "no plan exists", naming the requests in conflict and the exceeded resources."""
     rows = draft.exceeded()
     relievable = draft.can_be_relieved()

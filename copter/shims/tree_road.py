@@ -103,6 +103,11 @@ class TreeRoad:
         try:
             solution = solve()
             hunt.know(solution)
+            if running is not None and solution.status is Status.DUAL_INFEASIBLE:
+                # without a bound branch and bound may never end: any plan will do
+                running.stop()
+                running = self._begin(model, lp, start, ask, replace(lp, c=np.zeros(lp.shape[1])))
+                hunt.bound_counts = False
             if running is not None and solution.status is not Status.PRIMAL_INFEASIBLE:
                 if solution.status is not Status.DUAL_INFEASIBLE and np.isfinite(solution.x).all():
                     running.tell(
@@ -112,7 +117,7 @@ class TreeRoad:
         finally:
             if running is not None:
                 running.stop()
-        if hunt.x is None and hunt.points.refused and ask.until - time.perf_counter() > SLICE_S:
+        if hunt.x is None and hunt.bound_counts and hunt.points.refused and ask.until - time.perf_counter() > SLICE_S:
             again = self._begin(model, lp, None, ask, inward(lp))
             if again is not None:
                 hunt.bound_counts = False  # that of a smaller program
@@ -222,7 +227,7 @@ class Hunt:
 
     def know(self, solution: Solution) -> None:
         """Take in the LP's bound."""
-        if isfinite(solution.bound):
+        if isfinite(solution.bound) and solution.status is not Status.DUAL_INFEASIBLE:
             self.lp_bound = self.sign * (solution.bound - self.lp.offset)
 
     @property

@@ -199,9 +199,8 @@ def test_an_unbounded_whole_column_and_a_count_beyond_32_bits() -> None:
     endless.add_resources("gpu", 3)
     endless.add_request("free", [1.0], {"gpu": [0]}, limit=INF, integer=True)
     plan = Session(endless).solve_integer(deadline_s=60.0)
-    assert plan.status is IntegerStatus.DUAL_INFEASIBLE
-    with pytest.raises(NoPlanError, match="unbounded"):
-        plan.shares("free")
+    assert plan.status is IntegerStatus.FEASIBLE, "any plan, since there is no best one"
+    assert plan.gap == INF
 
 
 def test_whole_and_continuous_columns_of_one_request() -> None:
