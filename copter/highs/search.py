@@ -20,6 +20,8 @@ FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # programs up to this size begin with branch and bound
+# share of the time left in which larger ones get a first point from branch and bound, if there is none
+FIRST_SHARE = 0.5
 DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
 ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leaves open
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
@@ -110,6 +112,7 @@ class Search:
         self.infeasible = self.solved = self.is_large = False
         self.told_bound = -np.inf
         self.size = FIRST_SIZE
+        self.wants_first = False  # whether branch and bound ends at its first point
 
     # The whole search -----------------------------------------------------------------------------------------------
 
@@ -131,6 +134,8 @@ class Search:
                 self._repair(start, changed)
         if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
             self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
+        elif self.x is None:
+            self._whole(FIRST_SHARE * self.left_s, first=True)
         if self.over():
             return
         began = time.perf_counter()
@@ -498,8 +503,9 @@ class Search:
         status = self._branch(lp, min(seconds, self.left_s), by, whole, start, NODES)
         return bool(status == self.highspy.HighsModelStatus.kOptimal)
 
-    def _whole(self, seconds: float) -> None:
-        """Run branch and bound on the whole program."""
+    def _whole(self, seconds: float, first: bool = False) -> None:
+        """Run branch and bound on the whole program; with `first`, only until there is a point."""
+        self.wants_first = first
         program, statuses = self.program, self.highspy.HighsModelStatus
         lp = LinearProgram(
             self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
@@ -508,6 +514,7 @@ class Search:
             lp, min(seconds, self.left_s), "branch and bound", lambda x: x, self.x, self.task.max_nodes, True
         )
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
+        self.wants_first = False
         if status == statuses.kOptimal and self.x is not None:
             self.solved = True
 
@@ -545,7 +552,7 @@ class Search:
         def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
             if event == kind.kCallbackMipImprovingSolution:
                 self.offer(whole(np.array(out.mip_solution, dtype=np.float64)), by)
-            elif self._stops(self.number):
+            elif self._stops(self.number) or (self.wants_first and self.x is not None):
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))
