@@ -23,13 +23,13 @@ from copter.problem.highs_lp import require_highspy
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
-from copter.runtime.progress import listening, told
+from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
-from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, heard_plans, started_from
+from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
 from copter.shims.draft import drafts_know
 from copter.shims.plan import IDLE
 from copter.storage.disk import DISK
@@ -353,8 +353,10 @@ class Session:
         """Return a checked plan of the tree road."""
         road = self._road()
         usual = EXACT_GAP if exact else TREE_GAP
-        ask = Ask(until, usual if wanted.gap is None else wanted.gap, exact, wanted.callback)
-        plan = road.plan(self.model, solve, wanted.previous, ask)
+        with Watch(float("inf")) as watch:
+            goal = usual if wanted.gap is None else wanted.gap
+            ask = Ask(until, goal, exact, wanted.callback, lambda: watch.interrupted)
+            plan = road.plan(self.model, solve, wanted.previous, ask)
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from math import isfinite, isnan
+from math import isfinite
 
 import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
-from copter.runtime.progress import LOGGER
 from copter.shims.chosen import slot_with
 from copter.shims.finished import continuous_requests
 from copter.shims.greedy import integer_slots
@@ -47,12 +43,15 @@ class Ask:
         Branch and bound alone.
     callback : callable or None
         Called as ``callback(objective, bound)`` at news and while waiting; True ends the search.
+    interrupted : callable
+        Whether Ctrl-C has ended the search.
     """
 
     until: float
     gap: float
     tree_only: bool = False
     callback: PlanCallback | None = None
+    interrupted: Callable[[], bool] = lambda: False
 
 
 def checked_gap(gap: object) -> float:
@@ -102,36 +101,3 @@ def started_from(model: Model, start: Start) -> IntegerPlan:
         share=np.array([entries[key] for key in keys], dtype=np.float64),
         continuous=continuous_requests(model, integer_slots(matrix)),
     )
-
-
-def heard_plans(callback: PlanCallback | None, verbose: bool) -> PlanCallback | None:
-    """Return the callback, extended to print a line for each better plan or bound, if `verbose` or at level DEBUG.
-
-    Raises
-    ------
-    InvalidDataError
-        For a callback that cannot be called.
-    """
-    if callback is not None and not callable(callback):
-        raise InvalidDataError(f"callback is {callback!r}, must be callable: callback(objective, bound)")
-    if not isinstance(verbose, (bool, np.bool_)):
-        raise InvalidDataError(f"verbose is {verbose!r}, must be True or False")
-    logs = LOGGER.isEnabledFor(logging.DEBUG)
-    if not verbose and not logs:
-        return callback
-    started, last = time.perf_counter(), [""]
-
-    def tell(objective: float, bound: float) -> bool | None:
-        what = "no plan yet" if isnan(objective) else f"plan {objective:14.8g}"
-        gap = float("nan") if isnan(objective) or not objective else abs(bound - objective) / abs(objective)
-        line = f"{what}  bound {bound:14.8g}  gap {gap:9.2e}"
-        if line != last[0]:
-            last[0] = line
-            text = f"{line}  {time.perf_counter() - started:9.3f} s"
-            if logs:
-                LOGGER.debug("%s", text)
-            if verbose:
-                print(f"copter {text}", file=sys.stderr, flush=True)
-        return None if callback is None else callback(objective, bound)
-
-    return tell

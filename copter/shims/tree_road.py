@@ -19,7 +19,6 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
 from copter.shims.asked import Ask
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import PROVEN, continuous_requests, without_plan
@@ -238,13 +237,12 @@ class Hunt:
     def follow(self, tree: Tree) -> None:
         """Take in the child's reports until it ends, the gap is closed, or time is over."""
         finished = False
-        with Watch(float("inf")) as watch:
-            while not finished and not self._is_over():
-                left = self.ask.until - time.perf_counter()
-                finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4)))
-                if watch.interrupted or self._tell():
-                    self.why_ended = "interrupted" if watch.interrupted else "ended by the callback"
-                    return
+        while not finished and not self._is_over():
+            left = self.ask.until - time.perf_counter()
+            finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4)))
+            if self.ask.interrupted() or self._tell():
+                self.why_ended = "interrupted" if self.ask.interrupted() else "ended by the callback"
+                return
         for _ in range(2):  # what came at the last moment
             self._heard(tree.reports())
         if finished:

@@ -74,7 +74,7 @@ cdef class Slab:
             self.integer = integer
             return 0
         if integer.shape != (self.template.n_columns,):
-            raise ValueError(f"integrality has shape {integer.shape}, the template has {self.template.n_columns} columns")
+            raise ValueError(f"integrality has shape {integer.shape}, not ({self.template.n_columns},)")
         self.integer = integer.any()
         if self.integer and not integer.all():
             self.whole_each = np.array(integer, dtype=bool)
