@@ -20,8 +20,9 @@ FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # programs up to this size begin with branch and bound
-# share of the time left in which larger ones get a first point from branch and bound, if there is none
-FIRST_SHARE = 0.5
+# share of the time left in which larger ones get a first point from branch and bound, if there is none; the next one
+# after each task without a point
+FIRST_SHARES = (0.5, 0.9, 0.1)
 DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
 ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leaves open
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
@@ -50,12 +51,15 @@ class Warm:
     lp : highspy.Highs or None
     basis : (list, list) or None
         Statuses of columns and rows.
+    misses : int
+        Tasks in a row that ended without a point.
     """
 
     def __init__(self) -> None:
         self.program: Program | None = None
         self.lp: Any = None
         self.basis: tuple[list[Any], list[Any]] | None = None
+        self.misses = 0
 
 
 class Search:
@@ -124,6 +128,7 @@ class Search:
             self._search(changed)
         elif not self.infeasible:
             self._whole(self.left_s)
+        self.warm.misses = 0 if self.x is not None else self.warm.misses + 1
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self, changed: Mask) -> None:
@@ -135,7 +140,7 @@ class Search:
         if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
             self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
         elif self.x is None:
-            self._whole(FIRST_SHARE * self.left_s, first=True)
+            self._whole(FIRST_SHARES[self.warm.misses % len(FIRST_SHARES)] * self.left_s, first=True)
         if self.over():
             return
         began = time.perf_counter()

@@ -19,7 +19,7 @@ from copter.shims.exact_points import ExactPoints
 from copter.shims.plan import IntegerPlan
 from copter.shims.searched import plan_at, point_of
 
-PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+PathLike = str | os.PathLike[str]
 SEARCH_SHARE = 0.5  # share of the remaining time for the search for a better plan than the shim's
 BETTER = 1e-9  # a plan counts as better from this relative gain on
 
