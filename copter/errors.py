@@ -35,6 +35,10 @@ class StaleSolutionError(CopterError, RuntimeError):
     """A solution was asked about a request or resource that has changed since the solve."""
 
 
+class NoPlanError(CopterError, LookupError):
+    """A plan was asked what a request gets, but there is no plan: its status and `why` say so."""
+
+
 class InternalError(CopterError, RuntimeError):
     """An error of copter itself: a state was reached that cannot occur. Please report it."""
 

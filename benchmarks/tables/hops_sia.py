@@ -61,7 +61,7 @@ class SiaOnSets(RoundPolicy):
         wanted = {
             job_id: columns[column]
             for job_id, columns in self._columns.items()
-            if job_id not in self.pins and (column := plan.column(job_id)) is not None and column != IDLE
+            if plan and job_id not in self.pins and (column := plan.column(job_id)) is not None and column != IDLE
         }
         return Choice(wanted, plan.objective, max(plan.bound, plan.objective), plan.fractional_requests)
 

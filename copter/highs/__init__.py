@@ -1,1 +1,1 @@
-"""The one place where HiGHS is called."""
+"""HiGHS: its branch and bound, in a child process that may crash without harm."""

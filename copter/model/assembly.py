@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.errors import StaleSolutionError
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
+from copter.model.matrix import BlockMatrix
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,6 @@ def assemble(ledger: Ledger) -> LinearProgram:
     rows = list(ledger.row_of.values())
     cost, lower, upper = matrix.flat_columns(slots, n)
     own_first, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
-    integer = np.array([matrix.slabs[slot].integer for slot in slots.tolist()], dtype=np.float64)
     return LinearProgram(
         c=ledger.sign * cost + 0.0,
         A=whole_matrix(ledger, slots, first, own_first, own_start, own_row, own_value),
@@ -35,10 +35,20 @@ def assemble(ledger: Ledger) -> LinearProgram:
         row_upper=np.concatenate((matrix.row_upper[rows], own_upper)),
         col_lower=lower,
         col_upper=upper,
-        integrality=np.repeat(integer, np.diff(first)),
+        integrality=whole_columns(matrix, slots, first),
         sense=ledger.sense,
         offset=ledger.offset,
     )
+
+
+def whole_columns(matrix: BlockMatrix, slots: Ints, first: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which columns of these slots must be whole in an integer plan, (first[-1],)."""
+    slabs = [matrix.slabs[slot] for slot in slots.tolist()]
+    found = np.repeat(np.array([slab.integer for slab in slabs], dtype=np.bool_), np.diff(first))
+    for at, slab in enumerate(slabs):
+        if slab.whole_each is not None:
+            found[first[at] : first[at + 1]] = slab.whole_each
+    return found
 
 
 def whole_matrix(

@@ -70,6 +70,18 @@ def flag(what: str, value: Any) -> bool:
     raise InvalidDataError(f"{what} is {value!r}, must be True or False")
 
 
+def integrality(what: str, value: Any, n: int) -> bool | NDArray[np.bool_]:
+    """Return whether columns must be whole: a bool for all of them, or a new array (n,)."""
+    if np.ndim(value) == 0:
+        return flag(what, value)
+    given = np.asarray(value)
+    if given.shape != (n,):
+        raise DimensionError(f"{what} has shape {given.shape}, must be ({n},), or one value for all columns")
+    if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
+        raise InvalidDataError(f"{what} holds values that are neither True nor False")
+    return given.astype(bool)
+
+
 def whole_numbers(what: str, values: Any, size: int) -> NDArray[np.int32]:
     """Return a copy of the values as int32, (size,); raises InvalidDataError or DimensionError otherwise."""
     try:

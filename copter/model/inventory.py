@@ -122,8 +122,14 @@ class Inventory:
         return self.ledger.matrix.free_bounds_of(self.ledger.slot(request))
 
     def is_integer(self, request: Hashable) -> bool:
-        """Return whether an integer plan must give the request's columns whole values."""
+        """Return whether an integer plan must give the request's columns whole values, or some of them."""
         return bool(self.ledger.matrix.slabs[self.ledger.slot(request)].integer)
+
+    def integrality(self, request: Hashable) -> NDArray[np.bool_]:
+        """Return which of the request's columns must be whole in an integer plan, (n,)."""
+        slab = self.ledger.matrix.slabs[self.ledger.slot(request)]
+        each = slab.whole_each
+        return np.full(slab.template.n_columns, slab.integer) if each is None else np.array(each)
 
     def fixed(self, request: Hashable) -> int | None:
         """Return the column that a request is fixed to, or None."""

@@ -411,7 +411,7 @@ class Ledger:
         upper: Bound,
         scale: float,
         offset: float,
-        integer: bool,
+        integer: bool | NDArray[np.bool_],
         rounding: float,
         least: float = -np.inf,
         bounds: Floats | None = None,
@@ -668,7 +668,7 @@ class Ledger:
         self._note(self.matrix.set_private_bounds, slots, *self.matrix.private_bounds_of(slots))
         self.matrix.set_private_bounds(slots, lower, upper)
 
-    def _op_integer(self, request: Hashable, integer: bool) -> None:
+    def _op_integer(self, request: Hashable, integer: bool | NDArray[np.bool_]) -> None:
         self.matrix.set_integer(self._kept(request), integer)
 
     def _op_fix(self, request: Hashable, column: int) -> None:

@@ -22,7 +22,7 @@ from copter.model.checks import (
     checked_sums,
     cost_type,
     different,
-    flag,
+    integrality,
     listed,
     require_finite_costs,
     stored_cost,
@@ -123,7 +123,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         at_least: float = -np.inf,
         lower: ArrayLike = 0.0,
         upper: ArrayLike = np.inf,
-        integer: bool = False,
+        integer: ArrayLike = False,
         scale: float = 1.0,
         offset: float = 0.0,
         cost_dtype: DTypeLike | None = None,
@@ -149,8 +149,8 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             The columns sum to at least this, so that the request must be served; -inf for no such bound.
         lower, upper : float or array_like (n,)
             Bounds of each column. By default only the limit bounds a column from above.
-        integer : bool
-            Whether the columns must be whole in an integer plan (the LP ignores it).
+        integer : bool or array_like of bool (n,)
+            Whether the columns must be whole in an integer plan (the LP ignores it); an array says it of each column.
         cost_dtype : dtype, optional
             float64 or float32; the model's own by default. Kept by later cost edits.
         private_rows : PrivateRows, optional
@@ -188,7 +188,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             private = private_pattern(f"request {request!r}", private_rows, n)
             source = (*pattern, private)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
-        whole = flag(f"request {request!r}: integer", integer)
+        whole = integrality(f"request {request!r}: integer", integer, n)
         costs, rounding = stored_cost(request, checked_cost(request, cost, n), kind)
         limit = checked_limit(request, limit)
         least = checked_least(request, at_least, limit)
@@ -339,10 +339,10 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             self._require_columns(f"request {request!r}", pattern, n)
             self.ledger.apply("usage", request, (*pattern, now.private))
 
-    def update_integrality(self, request: Hashable, integer: bool) -> None:
-        """Change whether a request's columns must be whole in an integer plan."""
-        self.ledger.slot(request)
-        self.ledger.apply("integer", request, flag(f"request {request!r}: integer", integer))
+    def update_integrality(self, request: Hashable, integer: ArrayLike) -> None:
+        """Change whether a request's columns must be whole in an integer plan; an array says it of each column."""
+        n = self._template_at(self.ledger.slot(request)).n_columns
+        self.ledger.apply("integer", request, integrality(f"request {request!r}: integer", integer, n))
 
     def fix(self, request: Hashable, column: int) -> None:
         """Fix a request to one column: this column at its upper bound (or the limit), the others at their lower bounds.

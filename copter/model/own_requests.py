@@ -151,6 +151,11 @@ class OwnRequests(Inventory):
         columns = self._kept("kept", ids, kept, np.diff(own[0]), self.ledger.matrix.sizes_of(slots))
         counts = np.zeros(len(ids), dtype=np.int32) if own[8] is None else np.diff(own[8][0])
         rows = self._kept("kept_rows", ids, kept_rows, counts, self.ledger.matrix.private_sizes(slots))
+        for request, slot in zip(ids, slots.tolist(), strict=True):
+            if self.ledger.matrix.slabs[slot].whole_each is not None:
+                raise EditNotAllowedError(
+                    f"request {request!r}: some of its columns are whole and some are not: remove it and add it again"
+                )
         whole = np.array([self.ledger.matrix.slabs[slot].integer for slot in slots.tolist()], dtype=bool)
         self.ledger.apply("columns", ids, *own, whole, columns, rows)
 

@@ -10,6 +10,16 @@ def relative_gap(objective: float, bound: float) -> float:
     return abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
 
 
+def plan_gap(objective: float, bound: float) -> float:
+    """Return |bound - objective| / |objective|, the gap of integer plans and points as HiGHS defines it.
+
+    Zero if both are equal, infinite for an objective of zero with another bound, NaN without an objective.
+    """
+    if objective == bound:
+        return 0.0
+    return abs(bound - objective) / abs(objective) if objective != 0.0 else float("inf")
+
+
 @dataclass(frozen=True, slots=True)
 class Residuals:
     """Violations of optimality of a point of the original problem (docs/method/formulation.md, F8-F11).

@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from copter.errors import InvalidDataError
 
 Callback = Callable[[int, float, float], bool | None]
+PlanCallback = Callable[[float, float], "bool | None"]
 
 LOGGER = logging.getLogger("copter")
 LOGGER.addHandler(logging.NullHandler())
@@ -81,3 +83,36 @@ def told(what: str, status: str, passes: int, gap: float, seconds: float, verbos
         LOGGER.info("%s", line)
         if verbose:
             print(f"copter {line}", file=sys.stderr, flush=True)
+
+
+def heard_plans(callback: PlanCallback | None, verbose: bool) -> PlanCallback | None:
+    """Return the callback, extended to print a line for each better plan or bound, if `verbose` or at level DEBUG.
+
+    Raises
+    ------
+    InvalidDataError
+        For a callback that cannot be called.
+    """
+    if callback is not None and not callable(callback):
+        raise InvalidDataError(f"callback is {callback!r}, must be callable: callback(objective, bound)")
+    if not isinstance(verbose, (bool, np.bool_)):
+        raise InvalidDataError(f"verbose is {verbose!r}, must be True or False")
+    logs = LOGGER.isEnabledFor(logging.DEBUG)
+    if not verbose and not logs:
+        return callback
+    started, last = time.perf_counter(), [""]
+
+    def tell(objective: float, bound: float) -> bool | None:
+        what = "no plan yet" if isnan(objective) else f"plan {objective:14.8g}"
+        gap = float("nan") if isnan(objective) or not objective else abs(bound - objective) / abs(objective)
+        line = f"{what}  bound {bound:14.8g}  gap {gap:9.2e}"
+        if line != last[0]:
+            last[0] = line
+            text = f"{line}  {time.perf_counter() - started:9.3f} s"
+            if logs:
+                LOGGER.debug("%s", text)
+            if verbose:
+                print(f"copter {text}", file=sys.stderr, flush=True)
+        return None if callback is None else callback(objective, bound)
+
+    return tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,7 +170,7 @@ class Recorder:
         if not self._ready() or self._last is None:
             return None
         sparse, bound = self._last
-        better = plan.is_feasible and plan.bound != bound  # a search found this bound, so no prices prove it
+        better = isfinite(plan.bound) and plan.bound != bound  # a search found this bound, so no prices prove it
         values: dict[str, Any] = {
             "status": plan.status.value,
             "objective": float(plan.objective),

@@ -6,13 +6,16 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
 from copter.errors import InternalError, InvalidDataError, SnapshotError
+from copter.highs.lp import require_highspy
+from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
 from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
@@ -20,12 +23,14 @@ from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
-from copter.runtime.progress import listening, told
+from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
+from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
+from copter.shims.draft import drafts_know
 from copter.shims.plan import IDLE
 from copter.storage.disk import DISK
 from copter.storage.encoding import encode
@@ -33,6 +38,9 @@ from copter.storage.files import PathLike, require_path
 from copter.storage.journal import History, Journal, checked_sync
 from copter.tape import TapeWriter
 from copter.tape.watching import begun
+
+if TYPE_CHECKING:
+    from copter.shims.tree_road import TreeRoad
 
 # After these statuses prices or values have diverged: the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
@@ -42,6 +50,8 @@ WORK = 40_000  # limit (nodes times rows) of the search that closes a small plan
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # seconds kept for checking the plan, and more for each slot
 INTERRUPTED = "an exception or a signal ended the last solve"
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
+TREE_S, TREE_CHECK_S, TREE_SLOT_S = 10.0, 2e-3, 2e-6  # seconds of a tree without a deadline; kept for a check
+TREE_GAP, EXACT_GAP = 1e-4, 1e-6  # gaps at which a tree ends if none is asked for, and of shim="exact"
 PLAN_SHARE = 0.4  # share of the deadline that LP and plan get if a proof follows
 LP_SHARE = 0.7  # share of the deadline that the LP gets if a searching shim follows
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
@@ -103,6 +113,7 @@ class Session:
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
+        self._tree_road: TreeRoad | None = None
         # wall-clock time of rounding over this thread's processor time: above 1 on a busy machine
         self._slowness = 1.0
         # settings, a limit in seconds, the settings with that limit
@@ -170,17 +181,41 @@ class Session:
         return solution
 
     def solve_integer(
-        self, shim: Shim | str | None = None, deadline_s: float | None = None, proof: PathLike | None = None
+        self,
+        shim: Shim | str | None = None,
+        deadline_s: float | None = None,
+        proof: PathLike | None = None,
+        gap: float | None = None,
+        start: IntegerPlan | Start | None = None,
+        callback: PlanCallback | None = None,
+        verbose: bool = False,
     ) -> IntegerPlan:
-        """Solve the LP, then compute an integer plan from its solution.
+        """Compute an integer plan, and a bound on every plan.
+
+        A model takes one of two roads (docs/method/plans.md); `plan.why` says which. The fast road, for one column or
+        none a request: the LP's solution is rounded, in about the time of the LP. The tree road, for all other models:
+        HiGHS's branch and bound on the whole model, in a child process that is kept from round to round and begins
+        while the LP is being solved. Both start from the last plan; if that still fits, the new one is not worse.
 
         Parameters
         ----------
         shim : Shim or {"rounding", "dive", "exact"}, optional
-            By default :class:`copter.shims.RoundingShim`; "dive" and "exact" are :class:`copter.shims.RestrictedShim`.
-            It is given the last plan that this method returned. If that plan still fits, the new one is not worse.
+            "dive" adds a search among the LP's columns to the fast road. "exact": branch and bound alone, to a gap of
+            1e-6, for every model. A callable of the caller's own comes after the LP.
         deadline_s : float, optional
-            Wall-clock seconds; "dive" and "exact" leave the LP a part of them, other shims come after the LP.
+            Wall-clock seconds. Without a deadline the tree road ends after 10 s at the latest.
+        gap : float, optional
+            Gap, |bound - objective| / |objective|, at which the search ends. By default 1e-4 on the tree road, and what
+            rounding gives on the fast road. A gap that rounding does not reach is sought by the tree, until the
+            deadline.
+        start : IntegerPlan or mapping, optional
+            A plan to begin with in place of the last one: {request: column}, or {request: {column: value}}. It need not
+            be feasible; the tree repairs it.
+        callback : callable, optional
+            Called as ``callback(objective, bound)`` many times a second on the tree road (NaN without a plan); True
+            ends the search.
+        verbose : bool
+            A line on stderr for every better plan or bound of the tree road.
         proof : path, optional
             File to be made, with a proof that no plan is better than the returned one by more than 1e-6 (1 +
             |objective|). A search first looks for a better plan than the shim's. Only small models are proven in time;
@@ -190,15 +225,21 @@ class Session:
         Returns
         -------
         IntegerPlan
-            Checked in exact arithmetic, with the LP's bound and the true gap. If there is no plan, its status says so
-            and `conflict` names the rows that contradict each other.
+            Checked in exact arithmetic, with the best bound and the true gap. If there is no plan, it is false, its
+            status and `why` say so, and `conflict` and `short` name the requests and resources that contradict each
+            other; asking it for a request's column raises NoPlanError.
 
         Raises
         ------
         InvalidDataError
-            For the name of an unknown shim, and for a plan of the caller's own shim that does not hold.
+            For the name of an unknown shim, for a plan of the caller's own shim that does not hold, and for a `start`
+            with values that no request can have.
+        UnknownHandleError
+            For a `start` with a request that is not in the model.
         SettingsError
-            If the deadline is not a number above zero, or there is something at the proof's path.
+            If the deadline or the gap is not a number above zero, or there is something at the proof's path.
+        CopterError
+            For "exact", if highspy is not installed.
 
         Examples
         --------
@@ -213,6 +254,13 @@ class Session:
         """
         started = time.perf_counter()
         self._settings_by(deadline_s)
+        if gap is not None:
+            gap = checked_gap(gap)
+        callback = heard_plans(callback, verbose)
+        if start is not None and not isinstance(start, IntegerPlan):
+            start = started_from(self.model, start)
+        if shim == "exact":
+            require_highspy('shim="exact"')
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shims.shim_by_name(shim, 0.0)
@@ -228,7 +276,9 @@ class Session:
             limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - kept)
         guards = self._guard.held("being planned"), self.model.ledger.guard.held("being planned")
         with guards[0], guards[1], uncollected(deadline_s is not None):
-            plan = self._plan_by(shim, started, deadline_s, limit)
+            self._follow_columns()
+            wanted = Wanted(gap, start if start is not None else self._plan, callback)
+            plan = self._plan_by(shim, started, deadline_s, limit, wanted)
             if proof is None or not plan.is_feasible:
                 return plan
             return self._proven(plan, proof, started + whole_s)
@@ -245,36 +295,99 @@ class Session:
         return shims.proven.with_proof(self.model, best, path, self.settings, end - time.perf_counter())
 
     def _plan_by(
-        self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None
+        self,
+        shim: Shim | str | None,
+        started: float,
+        deadline_s: float | None,
+        limit: float | None,
+        wanted: Wanted,
     ) -> IntegerPlan:
         """Return the plan: solve the LP within `limit` seconds, then run a shim until `deadline_s` after the start.
 
         The caller holds both guards: the model must not change before the plan has been checked.
         """
+        named = "rounding" if shim is None else shim if isinstance(shim, str) else None
+        if named is not None and not drafts_know(self.model):
+            return self._plan_by_tree(named, started, deadline_s, wanted)
         solution = self._solve(limit)
         wall, busy = time.perf_counter(), time.thread_time() if deadline_s is not None else 0.0
-        named = "rounding" if shim is None else shim if isinstance(shim, str) else None
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
             check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
-            rounding = shim is None or shim == "rounding"
+            rounding = shim is None or shim != "dive"
             shim = (
-                RoundingShim(time_limit_s=left - check, most_work=WORK)
+                RoundingShim(time_limit_s=left - check, most_work=WORK, searches=False)
                 if rounding
                 else shims.shim_by_name(str(shim), left)
             )
-        self._follow_columns()
-        plan = shim(self.model, solution, self._plan)
+        plan = shim(self.model, solution, wanted.previous)
         if not isinstance(plan, IntegerPlan):
             raise InvalidDataError(f"the shim returned a {type(plan).__name__}, must return an IntegerPlan")
         if plan.is_feasible:
             require_feasible(self.model, plan)
+        goal = EXACT_GAP if named == "exact" and wanted.gap is None else wanted.gap
+        missing = plan.status is IntegerStatus.NONE_FOUND
+        if named is not None and (missing or (goal is not None and plan.is_feasible and plan.gap > goal)):
+            until = self._until(started, deadline_s)
+            if time.perf_counter() < until:
+                ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)
+                self._plan = plan if plan.is_feasible else self._plan
+                plan = self._by_tree(lambda: solution, until, ask, named == "exact")
+                return self._recorded(plan, wall, named, deadline_s)
         self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
         self._plan = plan if plan.is_feasible else self._plan
         if deadline_s is not None:
             slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
             self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
         return plan
+
+    def _plan_by_tree(self, named: str, started: float, deadline_s: float | None, wanted: Wanted) -> IntegerPlan:
+        """Return the plan of the tree road; the child searches while the LP is being solved."""
+        if deadline_s is None:
+            self._road().ready()
+        until, wall = self._until(started, deadline_s), time.perf_counter()
+        limit = None if deadline_s is None else max(until - wall, LEAST_S)
+        plan = self._by_tree(lambda: self._solve(limit), until, wanted, named == "exact")
+        return self._recorded(plan, wall, named, deadline_s)
+
+    def _until(self, started: float, deadline_s: float | None) -> float:
+        """Return the time at which a tree must end, so that its plan can be checked by the deadline."""
+        if deadline_s is None:
+            return time.perf_counter() + TREE_S
+        check = TREE_CHECK_S + TREE_SLOT_S * self.model.ledger.matrix.n_slots
+        return started + deadline_s - min(self._slowness * check, 0.2 * deadline_s)
+
+    def _by_tree(self, solve: Callable[[], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
+        """Return a checked plan of the tree road."""
+        road = self._road()
+        usual = EXACT_GAP if exact else TREE_GAP
+        with Watch(float("inf")) as watch:
+            goal = usual if wanted.gap is None else wanted.gap
+            ask = Ask(until, goal, exact, wanted.callback, lambda: watch.interrupted)
+            plan = road.plan(self.model, solve, wanted.previous, ask)
+        if plan.is_feasible:
+            require_feasible(self.model, plan)
+            self._plan = plan
+        return plan
+
+    def _recorded(self, plan: IntegerPlan, wall: float, named: str, deadline_s: float | None) -> IntegerPlan:
+        """Record a plan, if a tape is being recorded; returns it."""
+        self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
+        return plan
+
+    def prepare(self) -> bool:
+        """Start the process of the tree road and wait for it, so that the first plan need not; returns whether it runs.
+
+        Only models off the fast road need it (docs/method/plans.md).
+        """
+        with self._guard.held("being prepared"):
+            return self._road().ready()
+
+    def _road(self) -> TreeRoad:
+        """Return the tree road, imported on first use because it loads the integer search."""
+        if self._tree_road is None:
+            self._tree_road = import_module("copter.shims.tree_road").TreeRoad()
+        return self._tree_road
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """Return the settings with the shorter time limit; raises SettingsError for an invalid deadline."""

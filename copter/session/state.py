@@ -60,6 +60,7 @@ def model_state(model: Model) -> Plain:
         "most": np.array([matrix.most_of(slot) for slot in slots]),
         "fixed": np.array([matrix.fixed_of(slot) for slot in slots], dtype=np.int32),
         "integer": np.array([slab.integer for slab in slabs], dtype=bool),
+        "whole_each": {at: slab.whole_each for at, slab in enumerate(slabs) if slab.whole_each is not None},
         "rounding": np.array([slab.rounding for slab in slabs], dtype=np.float64),
         "cost": list(costs.values()),
         "cost_at": np.array([place_of[id(slab.cost)] for slab in slabs], dtype=np.int32),
@@ -116,7 +117,7 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
     for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer, low, own) in enumerate(rows):
         lower, own_upper = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, upper)
         factor, offset = scale
-        template = templates[number]
+        template, integer = templates[number], state.get("whole_each", {}).get(at, integer)
         matrix.place_slab(slot, template, cost, limit, lower, own_upper, factor, offset, integer, rounding, low, *own)
         matrix.set_most(slot, most[at])
         if at in state["exceptions"]:

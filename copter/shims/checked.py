@@ -6,6 +6,7 @@ import numpy as np
 
 from copter.errors import InvalidDataError
 from copter.model.columns import slots_in_order
+from copter.model.matrix.list_of_lists import Slab
 from copter.model.model import Model
 from copter.shims.feasibility import HALF_ULP, exceeded, exceeded_by
 from copter.shims.plan import IDLE, IntegerPlan
@@ -38,8 +39,8 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     inside[inside] = column[inside] < matrix.sizes_of(slot[inside])
     if not inside.all() or bool((key[1:] == key[:-1]).any()):
         raise InvalidDataError("the shim's plan has a column that the model does not have, or one twice")
-    parts = slot[value != np.rint(value)]
-    if any(matrix.slabs[each].integer for each in parts.tolist()):
+    parts = np.flatnonzero(value != np.rint(value))
+    if any(must_be_whole(matrix.slabs[slot[at]], int(column[at])) for at in parts.tolist()):
         raise InvalidDataError("the shim's plan gives an integer request a part of a column")
     first = np.append(True, slot[1:] != slot[:-1])[: len(slot)].nonzero()[0]
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
@@ -67,6 +68,11 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
         raise InvalidDataError(f"the shim's plan uses less of resource {resource!r} than its lower bound")
     if matrix.n_with_rows:
         require_own_rows(model, key, value)
+
+
+def must_be_whole(slab: Slab, column: int) -> bool:
+    """Return whether a column of a slab must be whole."""
+    return bool(slab.integer if slab.whole_each is None else slab.whole_each[column])
 
 
 def holds_at_once(model: Model, plan: IntegerPlan) -> bool:

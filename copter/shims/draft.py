@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from copter.methods.solve import solve
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.settings import Settings
-from copter.shims.feasibility import exceeded, exceeded_by
+from copter.shims.feasibility import exceeded, exceeded_by, two_products
 from copter.shims.greedy import carried, fill, offer, survey, takeable
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
@@ -24,8 +25,8 @@ from copter.shims.tally import exact_parts, tally_columns
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
-Survey = tuple[Ints, NDArray[np.bool_], Ints, bool]  # what `survey` returns
 
+ZERO = np.zeros(1, dtype=np.int32)
 SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plans pass the exact check
 # most units by which a draft may exceed a capacity: less than one, so that sums of whole numbers stay exact
 MOST_SLACK = 0.5
@@ -33,6 +34,33 @@ SHARED = 4  # with at least this many slots per template, one check of the templ
 ASKED_EVERY = 64  # idle requests visited between two looks at the clock
 # Shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes.
 STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
+
+
+class Fillers(NamedTuple):
+    """Requests whose one column costs nothing and fills one row without limit: they meet the row's lower side.
+
+    A row with such a request allows the same plans as the row without its lower side.
+
+    Attributes
+    ----------
+    row, slot : ndarray int32
+        One of each for a row with a lower side.
+    unit : ndarray
+        Units of the row that one unit of the slot's column fills.
+    """
+
+    row: Ints
+    slot: Ints
+    unit: Floats
+
+
+class Survey(NamedTuple):
+    """What a draft reads of all slots; see :func:`copter.shims.greedy.survey`."""
+
+    sizes: Ints
+    whole: NDArray[np.bool_]
+    bound: Ints
+    fillers: Fillers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +105,10 @@ class Draft:
         self.left: Floats = matrix.row_upper[:rows].copy()
         finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
         self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
-        self.sizes, self.whole, self.bound, _ = seen or survey(matrix)
+        self.sizes, self.whole, self.bound, self.fillers = seen or surveyed(model) or Survey(*survey(matrix)[:3], None)
         self.alive = self.sizes > 0
+        if self.fillers is not None:
+            self.alive[self.fillers.slot] = False
         self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         self.conflict: list[int] = []
         self.shares: Shares | None = None
@@ -343,6 +373,37 @@ class Draft:
         if not self.value() <= value or len(self.exceeded()):
             self.share, self.left = before, left
 
+    def filled(self) -> tuple[Keys, Floats]:
+        """Return (key, value) of the fillers' columns, so that all rows' lower sides hold; by key."""
+        if self.fillers is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        row, coefficient, value = self.used()
+        lower = self.matrix.row_lower
+        keys, values = [], []
+        for at, slot, unit in zip(*(each.tolist() for each in self.fillers), strict=True):
+            mine = row == at
+            product, rest = two_products(coefficient[mine], value[mine])
+            missing = fsum([float(lower[at]), *(-product).tolist(), *(-rest).tolist()])
+            if missing > 0.0:
+                keys.append(slot << 32)
+                values.append(missing / unit)
+        order = np.argsort(np.array(keys, dtype=np.int64))
+        return np.array(keys, dtype=np.int64)[order], np.array(values)[order]
+
+    def used(self) -> tuple[Ints, Floats, Floats]:
+        """Return (row, coefficient, value) of all entries of the plan's columns."""
+        slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
+        _, row, coefficient = self.usage(slots, self.column[slots])
+        value = np.ones(len(row))
+        if self.shares is None:
+            return row, coefficient, value
+        shared = np.repeat(self.share, np.diff(self.shares.entry_start))
+        return (
+            np.concatenate((row, self.shares.row)),
+            np.concatenate((coefficient, self.shares.coefficient)),
+            np.concatenate((value, shared)),
+        )
+
     def previous(self, plan: IntegerPlan) -> Draft:
         """Return a draft with this draft's required columns, plus the previous plan's columns as far as they fit.
 
@@ -373,11 +434,34 @@ def drafts_know(model: Model) -> bool:
 def surveyed(model: Model) -> Survey | None:
     """Return what a draft reads of all slots; None for a model that drafts cannot handle.
 
-    Drafts handle requests with limits (of 1 if the request is integer, whose columns are 0 or 1) and resources without
-    lower bounds.
+    Drafts handle requests with limits (of 1 if the request is integer, whose columns are 0 or 1), and resources whose
+    lower bounds, if any, are met by a filler.
     """
     matrix = model.ledger.matrix
-    if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[: matrix.n_rows]).any()):
+    if matrix.n_with_rows:
         return None
-    seen = survey(matrix)
-    return seen if seen[3] else None
+    sizes, whole, bound, units = survey(matrix)
+    if not units:
+        return None
+    rows = np.flatnonzero(np.isfinite(matrix.row_lower[: matrix.n_rows])).astype(np.int32)
+    fillers = fillers_of(matrix, rows, np.flatnonzero((sizes == 1) & ~whole)) if len(rows) else None
+    return None if len(rows) and fillers is None else Survey(sizes, whole, bound, fillers)
+
+
+def fillers_of(matrix: BlockMatrix, rows: Ints, slots: NDArray[np.intp]) -> Fillers | None:
+    """Return a filler for each of the rows, out of slots with a single continuous column; None if a row has none."""
+    found: dict[int, tuple[int, float]] = {}
+    wanted = set(rows.tolist())
+    for slot in slots.tolist():
+        slab = matrix.slabs[slot]
+        row, unit = slab.template.row, slab.template.coefficient
+        if len(row) != 1 or not unit[0] > 0.0 or int(row[0]) not in wanted or int(row[0]) in found:
+            continue
+        is_open = slab.lower_each is None and slab.upper_each is None and matrix.fixed_of(slot) < 0
+        endless = np.isinf(matrix.upper_of(slot)) and np.isinf(matrix.limit_of(slot))
+        if is_open and endless and not matrix.costs_at(np.array([slot], dtype=np.int32), ZERO)[0]:
+            found[int(row[0])] = slot, float(unit[0])
+            if len(found) == len(wanted):
+                each = [found[at] for at in rows.tolist()]
+                return Fillers(rows, np.array([s for s, _ in each], np.int32), np.array([u for _, u in each]))
+    return None

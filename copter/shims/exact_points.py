@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import fsum
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import lsqr
+from scipy.sparse.linalg import splu
 
 from copter.problem.linear_program import LinearProgram
 from copter.shims.feasibility import exceeded, two_products
@@ -16,7 +14,7 @@ Floats = NDArray[np.float64]
 
 NEAR = 1e-5  # rows this close to a bound, in units of 1 + |bound|, are kept on it while continuous columns move
 STEPS = 4  # most corrections; each one about doubles the number of correct digits
-DENSE = 1_000_000  # systems with at most this many entries, zeros included, are solved densely
+LITTLE = 1e-12  # share of the largest entry that is added to the normal equations' diagonal, so that they have a factor
 SMALLEST = 1e-6  # columns move in proportion to their size, or to this share of the largest value if they are smaller
 
 
@@ -43,6 +41,8 @@ class ExactPoints:
         """Return the point if it is feasible, otherwise a near one with the same integer columns, or None."""
         if self.holds(x):
             return x
+        if self.is_far(x):
+            return None
         if len(self.continuous):
             for _ in range(STEPS):
                 moved = self.corrected(x)
@@ -64,6 +64,13 @@ class ExactPoints:
         over = exceeded(lp.row_upper, self.row, self.rows.data, value)
         return not len(over) and not len(exceeded(-lp.row_lower, self.row, -self.rows.data, value))
 
+    def is_far(self, x: Floats) -> bool:
+        """Whether a row is violated by more than rounding, so that no small correction can make the point feasible."""
+        lp, activity = self.lp, self.lp.A @ x
+        low, high = (np.where(np.isfinite(side), side, 0.0) for side in (lp.row_lower, lp.row_upper))
+        below, above = lp.row_lower - NEAR * (1.0 + np.abs(low)), lp.row_upper + NEAR * (1.0 + np.abs(high))
+        return bool(((activity < below) | (activity > above)).any())
+
     def corrected(self, x: Floats) -> Floats | None:
         """Return the point with its continuous columns moved as little as possible, so that nearly violated rows hold.
 
@@ -73,7 +80,8 @@ class ExactPoints:
         lp, activity = self.lp, self.lp.A @ x
         side = np.clip(activity, lp.row_lower, lp.row_upper)
         for bound in (lp.row_lower, lp.row_upper):
-            near = np.abs(activity - bound) <= NEAR * (1.0 + np.abs(bound))
+            finite = np.isfinite(bound)
+            near = finite & (np.abs(activity - np.where(finite, bound, 0.0)) <= NEAR * (1.0 + np.abs(bound)))
             side = np.where(near & (side == activity), bound, side)
         tight = np.flatnonzero((side == lp.row_lower) | (side == lp.row_upper))
         free = self.continuous[
@@ -92,21 +100,25 @@ class ExactPoints:
         return np.clip(high, lp.col_lower, lp.col_upper)
 
     def missing(self, tight: NDArray[np.intp], high: Floats, low: Floats, side: Floats) -> Floats:
-        """Return bound minus activity of some rows, for a point in two parts; exact except for products with the small
-        part.
-        """
-        found = np.empty(len(tight))
-        for at, row in enumerate(tight.tolist()):
-            entry = slice(self.rows.indptr[row], self.rows.indptr[row + 1])
-            column, value = self.rows.indices[entry], self.rows.data[entry]
-            product, rest = two_products(value, high[column])
-            terms = np.concatenate((product, rest, value * low[column]))
-            found[at] = fsum([float(side[row]), *(-terms).tolist()])
-        return found
+        """Return bound minus activity of some rows, for a point in two parts, summed in extended precision."""
+        rows = sp.csr_array(self.rows[tight])
+        column, value = rows.indices, rows.data
+        product, rest = two_products(value, high[column])
+        wide = product.astype(np.longdouble) + (rest + value * low[column])
+        sums = np.add.reduceat(np.append(wide, np.longdouble(0.0)), rows.indptr[:-1])
+        sums[np.diff(rows.indptr) == 0] = 0.0
+        return (side[tight].astype(np.longdouble) - sums).astype(np.float64)
 
 
 def least_step(system: sp.csr_array, miss: Floats) -> Floats:
-    """Return the smallest step that removes the rows' misses, or that comes nearest to it."""
-    if system.shape[0] * system.shape[1] <= DENSE:
-        return np.asarray(np.linalg.lstsq(system.toarray(), miss, rcond=None)[0])
-    return np.asarray(lsqr(system, miss, atol=1e-15, btol=1e-15)[0])
+    """Return about the smallest step that removes the rows' misses; dependent rows share their miss."""
+    normal = sp.csc_array(system @ system.T)
+    size = float(normal.diagonal().max(initial=0.0))
+    if not size > 0.0 or not np.isfinite(size):
+        return np.zeros(system.shape[1])
+    try:
+        factor = splu(sp.csc_matrix(normal + LITTLE * size * sp.eye_array(normal.shape[0])))
+    except RuntimeError:  # the factor is singular all the same
+        return np.zeros(system.shape[1])
+    found: Floats = system.T @ factor.solve(miss)
+    return found if np.isfinite(found).all() else np.zeros(system.shape[1])

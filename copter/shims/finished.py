@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
-from copter.problem.residuals import relative_gap
-from copter.problem.solution import Solution
+from copter.problem.residuals import plan_gap
+from copter.problem.solution import Solution, Status
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
 from copter.shims.tally import exact_parts
@@ -33,7 +33,13 @@ def planned(
     `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost (as minimised). The plan
     gets the better one.
     """
-    shares = draft.shares
+    shares, (filled, fill) = draft.shares, draft.filled()
+    key, share = (no_keys(), no_shares()) if shares is None else (shares.key, draft.share)
+    if len(filled):
+        key, share = np.concatenate((key, filled)), np.concatenate((share, fill))
+        order = np.argsort(key)
+        key, share = key[order], share[order]
+    mixed = shares is not None or draft.fillers is not None
     worth = worth_of(model, draft.terms(), solution, least)
     return IntegerPlan(
         objective=worth.objective,
@@ -46,9 +52,11 @@ def planned(
         slot_of=model.ledger.slots_then(),
         status=worth.status,
         bound_is_certified=worth.certified,
-        share_key=no_keys() if shares is None else shares.key,
-        share=no_shares() if shares is None else draft.share,
-        continuous=frozenset() if shares is None else continuous_requests(model, draft.whole),
+        share_key=key,
+        share=share,
+        continuous=continuous_requests(model, draft.whole) if mixed else frozenset(),
+        bound_by=worth.by,
+        why="fast road: rounding of the LP's columns",
     )
 
 
@@ -59,6 +67,7 @@ class Worth(NamedTuple):
     bound: float
     gap: float
     certified: bool
+    by: str = ""
 
     @property
     def status(self) -> IntegerStatus:
@@ -71,12 +80,14 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
 
     The bound is the better of the LP's and `least`. It is not certified if the objective is better than the bound.
     """
-    sign, bound = model.ledger.sign, solution.bound
+    sign, bound, by = model.ledger.sign, solution.bound, "prices" if solution.bound_is_certified else "LP"
+    if solution.status is Status.DUAL_INFEASIBLE:  # its bound is that of no dual point
+        bound, by = -sign * float("inf"), ""
     if least is not None and least > sign * (bound - model.offset):
-        bound = sign * least + model.offset
+        bound, by = sign * least + model.offset, "choices"
     objective = fsum([model.offset, *(sign * part for part in exact_parts(terms))])
-    gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
-    return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)
+    gap = plan_gap(objective, bound) if isfinite(bound) else float("inf")
+    return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound, by)
 
 
 def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Hashable]:
@@ -84,7 +95,7 @@ def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Has
     return frozenset(request for request, slot in model.ledger.slot_of.items() if not whole[slot])
 
 
-def no_plan(model: Model, draft: Draft) -> IntegerPlan:
+def no_plan(model: Model, draft: Draft, solution: Solution | None = None) -> IntegerPlan:
     """Return the result for "no plan exists", naming the requests in conflict and the exceeded resources."""
     rows = draft.exceeded()
     relievable = draft.can_be_relieved()
@@ -104,6 +115,8 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
         tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
         tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
         frozenset() if draft.shares is None else continuous_requests(model, draft.whole),
+        "fast road: rounding found no plan" if relievable else "proven: what must be taken needs more than there is",
+        solution if relievable else None,
     )
 
 
@@ -113,12 +126,19 @@ def without_plan(
     conflict: tuple[Hashable, ...],
     short: tuple[Hashable, ...],
     continuous: frozenset[Hashable],
+    why: str = "",
+    solution: Solution | None = None,
 ) -> IntegerPlan:
-    """Return a result without a plan, because none exists or none was found."""
+    """Return a result without a plan, because none exists or none was found; `solution` has a bound all the same."""
     matrix = model.ledger.matrix
+    known = solution is not None and isfinite(solution.bound)
+    certified = known and solution is not None and solution.bound_is_certified
     return IntegerPlan(
         objective=float("nan"),
-        bound=float("nan"),
+        bound=solution.bound if known and solution is not None else float("nan"),
+        bound_is_certified=certified,
+        bound_by="prices" if certified else "LP" if known else "",
+        why=why,
         gap=float("nan"),
         fractional_requests=0,
         kept_previous=False,

@@ -63,7 +63,7 @@ def survey(BlockMatrix matrix):
         for slot in range(n):
             block = &matrix.blocks[slot]
             size[slot], integer[slot] = block.n_columns, block.n_columns > 0 and block.integer
-            if integer[slot] and block.limit != 1.0:
+            if integer[slot] and (block.limit != 1.0 or block.integer == 2):
                 units = False
             if integer[slot] and block.lower_each != NULL:
                 for j in range(block.n_columns):

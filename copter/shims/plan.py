@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError, UnknownHandleError
+from copter.errors import EditNotAllowedError, NoPlanError, UnknownHandleError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.matrix.moves import Moves
 from copter.model.model import Model
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
+NAMED = 5  # most resources and requests that an error names
 IDLE = -1  # column of a request that gets nothing
 
 
@@ -36,25 +37,26 @@ def no_shares() -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class IntegerPlan:
-    """An integer plan of a model, or the statement that there is none.
+    """An integer plan of a model, or the statement that there is none, which is false: ``plan or last``.
 
     Attributes
     ----------
     objective : float
         NaN where there is no plan.
     bound : float
-        Bound of the LP; if `bound_is_certified`, no plan is better.
+        No plan is better. Known without a plan too, if the LP was solved; NaN if nothing is known.
     gap : float
-        |objective - bound| / (1 + |objective| + |bound|); NaN where there is no plan.
+        |bound - objective| / |objective|; NaN where there is no plan.
     fractional_requests : int
         Integer requests that were split in the LP's solution.
     kept_previous : bool
         Whether the plan extends the previous plan, because that was better than the rounded solution.
     status : IntegerStatus
-        OPTIMAL (within 1e-6 of a certified bound) or FEASIBLE: the plan has passed a check of every row in exact
-        arithmetic. PRIMAL_INFEASIBLE: fixed columns and lower bounds need more units than the resources have.
-        NONE_FOUND: a search found no plan, but there may be one.
+        OPTIMAL (within 1e-6 of the bound) or FEASIBLE: the plan has passed a check of every row in exact arithmetic.
+        PRIMAL_INFEASIBLE: there is no plan. NONE_FOUND: a search found no plan, but there may be one.
+        DUAL_INFEASIBLE: the LP is unbounded.
     bound_is_certified : bool
+        Whether the bound follows from prices; False if it is HiGHS's word.
     conflict : tuple of ids
         Requests that together need more units of a resource than it has, or that each contradict themselves (two
         columns that must be taken, or one that cannot be whole). Empty if there is a plan, or if the LP is feasible but
@@ -64,6 +66,10 @@ class IntegerPlan:
     proof : str
         "written", or the reason why the proof asked for was not written; empty if no proof was asked for. A plan
         with a proof is OPTIMAL, whatever the LP's bound.
+    bound_by : str
+        Whose the bound is: "prices" (certified), "LP" (its optimality), "choices" (M15) or "HiGHS"; empty if unknown.
+    why : str
+        Which road the model took and what ended the search, or why there is no plan (docs/method/plans.md).
     """
 
     objective: float
@@ -82,6 +88,29 @@ class IntegerPlan:
     share: Floats = field(default_factory=no_shares)
     continuous: frozenset[Hashable] = frozenset()
     proof: str = ""
+    bound_by: str = ""
+    why: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is a plan."""
+        return self.is_feasible
+
+    def _require_plan(self) -> None:
+        """Raise NoPlanError if there is no plan."""
+        if not self.is_feasible:
+            raise NoPlanError(
+                f"there is no plan ({self.status.value}): {self.reason()}; what runs should go on, for example by "
+                "`plan or last_plan`"
+            )
+
+    def reason(self) -> str:
+        """Return why there is no plan, with the resources and requests in conflict; how it was made if there is one."""
+        parts = [self.why or "no plan was found"]
+        for what, names in (("resources", self.short), ("requests", self.conflict)):
+            if names:
+                more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+                parts.append(f"{what} in conflict: {', '.join(map(repr, names[:NAMED]))}{more}")
+        return "; ".join(parts)
 
     @property
     def is_feasible(self) -> bool:
@@ -95,10 +124,13 @@ class IntegerPlan:
         ------
         UnknownHandleError
             For a request that was not in the model.
+        NoPlanError
+            If there is no plan.
         EditNotAllowedError
             For a continuous request, and for an integer request with several columns or units (its limit is not 1): use
             :meth:`shares` for these.
         """
+        self._require_plan()
         slot = self._slot(request)
         column = int(self.column_of_slot[slot])
         if column == IDLE and request not in self.continuous and self.shares(request):
@@ -111,7 +143,11 @@ class IntegerPlan:
         return None if column == IDLE else column
 
     def shares(self, request: Hashable) -> dict[int, float]:
-        """Return {column: value} of a request's nonzero columns; the one column of an integer request has value 1.0."""
+        """Return {column: value} of a request's nonzero columns; the one column of an integer request has value 1.0.
+
+        Raises NoPlanError if there is no plan, UnknownHandleError for a request that was not in the model.
+        """
+        self._require_plan()
         slot = self._slot(request)
         column = int(self.column_of_slot[slot])
         if column != IDLE:
@@ -122,6 +158,7 @@ class IntegerPlan:
 
     def columns_of(self, requests: Sequence[Hashable]) -> Ints:
         """Return :meth:`column` of many integer requests, (k,) int32; -1 for no column and for continuous requests."""
+        self._require_plan()
         return np.asarray(self.column_of_slot[self._slots(requests)])
 
     def shares_of(self, requests: Sequence[Hashable]) -> tuple[Keys, Ints, Floats]:
@@ -129,6 +166,7 @@ class IntegerPlan:
 
         Entries ``offsets[i]`` to ``offsets[i + 1] - 1`` of `columns` and `values` belong to ``requests[i]``.
         """
+        self._require_plan()
         slot = self._slots(requests)
         begin, end = np.searchsorted(self.share_key, slot << 32), np.searchsorted(self.share_key, (slot + 1) << 32)
         whole = self.column_of_slot[slot] != IDLE

@@ -18,8 +18,8 @@ from copter.settings import Settings
 from copter.shims.exact_points import ExactPoints
 from copter.shims.plan import IntegerPlan
 from copter.shims.searched import plan_at, point_of
-from copter.storage.disk import PathLike
 
+PathLike = str | os.PathLike[str]
 SEARCH_SHARE = 0.5  # share of the remaining time for the search for a better plan than the shim's
 BETTER = 1e-9  # a plan counts as better from this relative gain on
 

@@ -35,12 +35,15 @@ class RoundingShim:
         is returned.
     most_work : int
         Limit of the search that closes the gap of a small plan (M15), in nodes times rows; 0 for no search.
+    searches : bool
+        Whether a search follows if rounding finds no plan. A session has the tree road for that.
     """
 
     whole: float = 1.0 - 1e-6
     support: float = 1e-9
     time_limit_s: float = float("inf")
     most_work: int = 0
+    searches: bool = True
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None = None) -> IntegerPlan:
         """Round a solution of the current model.
@@ -58,7 +61,7 @@ class RoundingShim:
         best, fractional, kept = rounded(self, model, solution, previous, seen)
         if not best.holds():
             left = self.time_limit_s - (time.perf_counter() - started)
-            return no_draft(model, best, solution, previous, "rounding", left)
+            return no_draft(model, best, solution, previous, "rounding", left if self.searches else 0.0)
         least = closed(best, solution, self.most_work) if self.most_work > 0 else None
         return planned(model, best, solution, fractional, kept, least)
 
@@ -89,7 +92,7 @@ def no_draft(
         found = searched(model, solution, previous, search, left_s)
         if found.is_feasible:
             return found
-    return no_plan(model, best)
+    return no_plan(model, best, solution)
 
 
 def rounded(
@@ -109,7 +112,7 @@ def rounded(
     if not draft.holds() and not draft.can_be_relieved():
         return draft, 0, False
     kept = draft.previous(previous) if previous is not None else None
-    if draft.shares is not None:
+    if draft.shares is not None or draft.fillers is not None:
         chosen = draft.whole[slots]
         slots, columns, x = slots[chosen], columns[chosen], x[chosen]
     fractional = draft.round(slots, columns, x, shim.whole, shim.support)

@@ -221,4 +221,7 @@ def nothing(model: Model, solution: Solution, status: IntegerStatus) -> IntegerP
     """Return a result without a plan; the LP's proof names the requests in conflict."""
     resources, requests = solution.conflict if status is IntegerStatus.PRIMAL_INFEASIBLE else ((), ())
     continuous = continuous_requests(model, integer_slots(model.ledger.matrix))
-    return without_plan(model, status, requests, resources, continuous)
+    if status is IntegerStatus.PRIMAL_INFEASIBLE:
+        why = "proven: even shares of columns do not fit"
+        return without_plan(model, status, requests, resources, continuous, why)
+    return without_plan(model, status, requests, resources, continuous, "the search found no plan", solution)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.errors import InternalError
 from copter.methods.answers import with_bound
 from copter.methods.integer.solution import IntegerStatus
-from copter.problem.residuals import relative_gap
+from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import Given
 from copter.shims.finished import PROVEN
@@ -127,7 +127,7 @@ def plan_of(deal: Deal, master: Master, plan: IntegerPlan, bound: float, certifi
         column[order[request]] = which
     slot = (plan.share_key >> 32).astype(np.int32)
     key, share = in_own_columns(deal, master, slot, (plan.share_key & 0xFFFFFFFF).astype(np.int32), plan.share)
-    gap = relative_gap(plan.objective, bound) if isfinite(bound) else float("inf")
+    gap = plan_gap(plan.objective, bound) if isfinite(bound) else float("inf")
     holds = certified and sign * plan.objective >= sign * bound
     return replace(
         plan,

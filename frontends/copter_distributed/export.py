@@ -35,7 +35,7 @@ def calls_of(model: Model, templates: Sequence[Template], request: Hashable) -> 
         "at_least": model.at_least(request),
         "lower": lower if slab.lower_each is not None else 0.0,
         "upper": upper if slab.upper_each is not None else matrix.upper_of(slot),
-        "integer": bool(slab.integer),
+        "integer": bool(slab.integer) if slab.whole_each is None else slab.whole_each.copy(),
     }
     if slab.template.shared:
         named["template"] = TemplateAt(list(templates).index(slab.template))

@@ -170,7 +170,7 @@ class Held:
             "at_least": float(matrix.least_of(slot)),
             "lower": lower,
             "upper": upper,
-            "integer": bool(slab.integer),
+            "integer": bool(slab.integer) if slab.whole_each is None else slab.whole_each.copy(),
         }
         if private is not None:
             own_start, own_row, own_value, own_lower, _ = private

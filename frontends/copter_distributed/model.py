@@ -116,6 +116,7 @@ class RoutedModel(Routing):
     bounds = asked_of_its_shard(Model.bounds)
     private_rows = asked_of_its_shard(Model.private_rows)
     is_integer = asked_of_its_shard(Model.is_integer)
+    integrality = asked_of_its_shard(Model.integrality)
     fixed = asked_of_its_shard(Model.fixed)
 
     def template_of(self, request: Hashable) -> Template | None:

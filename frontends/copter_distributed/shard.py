@@ -49,7 +49,9 @@ EDITS_OF_ONE = frozenset(
 EDITS_OF_MANY = frozenset(
     {"add_requests", "add_own_requests", "update_columns", "remove_requests", "update_limits", "update_row_bounds"}
 )  # fmt: skip
-READERS = frozenset({"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "fixed", "fixed_usage"})
+READERS = frozenset(
+    {"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "integrality", "fixed", "fixed_usage"}
+)
 
 OWN_READERS = frozenset({"template_of", "export"})
 COLUMNS_AT_A_TIME = 4_000_000  # columns whose reduced costs are computed together, which limits the memory of a pass

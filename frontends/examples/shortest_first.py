@@ -84,6 +84,8 @@ class ShortestFirst:
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         chosen = self.session.solve_integer(deadline_s=deadline_s)
+        if not chosen:  # what runs goes on
+            return Plan(allocations=self.previous, objective=0.0, bound=0.0, gap=0.0)
         columns = {job: chosen.column(job) for job in self.jobs}
         wanted = {job: (self.options[c].gpu_type, self.options[c].gpus) for job, c in columns.items() if c is not None}
         self.previous, _, _ = self.placer.place_what_fits(wanted, self.previous, self.pinned)

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problem.residuals import relative_gap
+from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ class IntegerSolution:
         Source of the bound or of the verdict PRIMAL_INFEASIBLE: "prices" (M1), "relaxation" (its bound), "rows" (they
         contradict the bounds, M2), "ray" (the relaxation's verified ray) or "HiGHS" (M11); empty without a bound.
     gap : float
-        |objective - bound| / (1 + |objective| + |bound|); NaN without a point or a bound.
+        |bound - objective| / |objective|; NaN without a point or a bound.
     found_by : str
         The part of the search that found the point; "HiGHS" for HiGHS's branch and bound, which runs beside it.
     relaxation : Solution or None
@@ -75,4 +75,4 @@ class IntegerSolution:
         """Relative gap between objective and bound."""
         if self.x is None or not np.isfinite(self.bound):
             return float("nan")
-        return relative_gap(self.objective, self.bound)
+        return plan_gap(self.objective, self.bound)

@@ -34,7 +34,7 @@ cdef struct Block:
     int single_column        # the only exception's column, if there is exactly one
     char resident            # 1: every column is in the working set, so pricing skips the block
     char single_precision    # 1: cost is float32, otherwise float64
-    char integer             # 1: the columns must be whole in an integer plan
+    char integer             # 1: the columns must be whole in an integer plan; 2: some of them
     double scale
     double offset
     double most              # upper limit on the columns' costs; inf for none

@@ -14,6 +14,8 @@ cdef class Slab:
     cdef readonly object private_bounds
     cdef readonly double rounding
     cdef readonly bint integer
+    cdef readonly object whole_each
+    cdef int keep_whole(self, object integer) except -1
 
 
 cdef class SavedSlab:

@@ -20,6 +20,7 @@ class Slab:
     exception_cost: _Floats | None
     rounding: float
     integer: bool
+    whole_each: NDArray[np.bool_] | None
     private_bounds: _Floats | None
     def __init__(self, template: Template, slot: int) -> None: ...
 
@@ -46,7 +47,7 @@ class ListOfLists(RowLists):
         upper: _Floats | float,
         scale: float = 1.0,
         offset: float = 0.0,
-        integer: bool = False,
+        integer: bool | NDArray[np.bool_] = False,
         rounding: float = 0.0,
         least: float = ...,
         private_bounds: _Floats | None = None,
@@ -63,7 +64,7 @@ class ListOfLists(RowLists):
         upper: _Floats | float,
         scale: float,
         offset: float,
-        integer: bool,
+        integer: bool | NDArray[np.bool_],
         rounding: float,
         least: float = ...,
         private_bounds: _Floats | None = None,
@@ -75,7 +76,7 @@ class ListOfLists(RowLists):
         cost: _Costs,
         lower: _Floats | float,
         upper: _Floats | float,
-        integer: bool,
+        integer: bool | NDArray[np.bool_],
         rounding: float,
     ) -> Slab: ...
     def remove_slab(self, slot: int) -> None: ...
@@ -107,7 +108,7 @@ class ListOfLists(RowLists):
     ) -> None: ...
     def set_sums(self, slots: _Ints, limit: _Floats, least: _Floats) -> None: ...
     def set_private_bounds(self, slots: _Ints, lower: _Floats, upper: _Floats) -> None: ...
-    def set_integer(self, slot: int, integer: bool) -> None: ...
+    def set_integer(self, slot: int, integer: bool | NDArray[np.bool_]) -> None: ...
     def scale_of(self, slot: int) -> tuple[float, float]: ...
     def most_of(self, slot: int) -> float: ...
     def set_most(self, slot: int, most: float) -> None: ...

@@ -55,7 +55,9 @@ cdef class Slab:
     rounding : float
         Largest error of storing the costs (before scale); zero for float64.
     integer : bool
-        Whether the columns must be whole in an integer plan.
+        Whether columns must be whole in an integer plan.
+    whole_each : ndarray of bool (n,) or None
+        Which of them must be, if not all or none.
     private_bounds : ndarray (k, 2 * rows) or None
         Table with the private rows' lower, then upper bounds; the block points to one row of it. Slabs added together
         share a table. Entries change in place.
@@ -64,6 +66,19 @@ cdef class Slab:
     def __init__(self, Template template, int slot):
         self.template = template
         self.slot = slot
+
+    cdef int keep_whole(self, object integer) except -1:
+        """Keep which columns must be whole: a bool for all, or an array (n,)."""
+        self.whole_each = None
+        if not isinstance(integer, np.ndarray):
+            self.integer = integer
+            return 0
+        if integer.shape != (self.template.n_columns,):
+            raise ValueError(f"integrality has shape {integer.shape}, not ({self.template.n_columns},)")
+        self.integer = integer.any()
+        if self.integer and not integer.all():
+            self.whole_each = np.array(integer, dtype=bool)
+        return 0
 
 
 cdef class SavedSlab:
@@ -124,7 +139,7 @@ cdef class ListOfLists(RowLists):
         return &self.blocks[slot]
 
     def add_slab(self, Template template, cost, double limit, lower, upper, double scale=1.0, double offset=0.0,
-                 bint integer=False, double rounding=0.0, double least=-INFINITY, private_bounds=None,
+                 integer=False, double rounding=0.0, double least=-INFINITY, private_bounds=None,
                  Py_ssize_t place=0):
         """Put a slab into a free slot and return the slot.
 
@@ -156,7 +171,7 @@ cdef class ListOfLists(RowLists):
             self.slabs.pop()
 
     def place_slab(self, int slot, Template template, cost, double limit, lower, upper, double scale, double offset,
-                   bint integer, double rounding, double least=-INFINITY, private_bounds=None, Py_ssize_t place=0):
+                   integer, double rounding, double least=-INFINITY, private_bounds=None, Py_ssize_t place=0):
         """Put a slab into an empty slot of a table that :meth:`restore_slots` has laid out."""
         if not 0 <= slot < self.n_slots or self.slabs[slot] is not None:
             raise ValueError(f"slot {slot} is not empty")
@@ -165,7 +180,7 @@ cdef class ListOfLists(RowLists):
         self.hang(slot, slab, limit, upper if is_number(upper) else INFINITY, scale, offset, least)
         self.hold_private(slot, private_bounds, place)
 
-    def new_slab(self, Template template, cost, lower, upper, bint integer, double rounding):
+    def new_slab(self, Template template, cost, lower, upper, integer, double rounding):
         """Return a slab that holds these arrays; raises ValueError if their lengths are not the template's."""
         cdef Slab slab = Slab(template, -1)
         n = template.n_columns
@@ -178,7 +193,8 @@ cdef class ListOfLists(RowLists):
         slab.lower_each = None if is_number(lower) and lower == 0.0 else \
             np.ascontiguousarray(np.broadcast_to(lower, n), dtype=np.float64)
         slab.upper_each = None if is_number(upper) else upper
-        slab.integer, slab.rounding = integer, rounding
+        slab.keep_whole(integer)
+        slab.rounding = rounding
         return slab
 
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset, double least):
@@ -193,7 +209,7 @@ cdef class ListOfLists(RowLists):
         block.most = INFINITY
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
-        block.integer = slab.integer
+        block.integer = slab.integer if slab.whole_each is None else 2
         self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
@@ -245,7 +261,7 @@ cdef class ListOfLists(RowLists):
         slab = self.slabs[slot]
         saved.slot, saved.slab, saved.generation = slot, slab, self.ages[slot]
         saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
-                      slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
+                      slab.exception_cost, slab.rounding, slab.integer, slab.whole_each, slab.private_bounds)
         return saved
 
     def save_costs(self, const int[::1] slots):
@@ -287,7 +303,7 @@ cdef class ListOfLists(RowLists):
             self.tell(&self.blocks[saved.slot], -1)
         slab.template = template
         (_, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
-         slab.integer, slab.private_bounds) = saved.held
+         slab.integer, slab.whole_each, slab.private_bounds) = saved.held
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
         self.tell(&self.blocks[saved.slot], 1)
@@ -459,7 +475,7 @@ cdef class ListOfLists(RowLists):
         """Change a slab's limit, least sum and bounds; a bound is a float for all columns or an array (n,), kept."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        other = self.new_slab(slab.template, slab.cost, lower, upper, slab.integer, slab.rounding)
+        other = self.new_slab(slab.template, slab.cost, lower, upper, False, slab.rounding)
         slab.lower_each, slab.upper_each = other.lower_each, other.upper_each
         block.lower_each, block.upper_each = double_pointer(slab.lower_each), double_pointer(slab.upper_each)
         self.tell(block, -1)
@@ -495,11 +511,12 @@ cdef class ListOfLists(RowLists):
                 block.private_lower[k], block.private_upper[k] = lower[at], upper[at]
                 at += 1
 
-    def set_integer(self, int slot, bint integer):
-        """Set whether a slab's columns must be whole in an integer plan."""
+    def set_integer(self, int slot, integer):
+        """Set whether a slab's columns must be whole in an integer plan: a bool for all of them, or an array (n,)."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        slab.integer = block.integer = integer
+        slab.keep_whole(integer)
+        block.integer = slab.integer if slab.whole_each is None else 2
 
     # Contents of a slab --------------------------------------------------------------------------------------------
 

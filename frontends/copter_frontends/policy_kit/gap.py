@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copter.problem.residuals import plan_gap
 from copter_frontends.vocabulary import PlanStatus
 
 OPTIMAL_GAP = 1e-6
@@ -9,15 +10,14 @@ OPTIMAL_GAP = 1e-6
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """Return max(bound - objective, 0) / (1 + |objective| + |bound|), the engine's F10 for a maximisation.
+    """Return max(bound - objective, 0) / |objective|, the gap of plans as HiGHS defines it, for a maximisation.
 
     Parameters
     ----------
     objective, bound : float
-        Value of the plan, and an upper bound on the value of any plan, in the units in which the LP is solved. A policy
-        with a scaled LP multiplies both by its scale, so that the 1 means the same as in the engine.
+        Value of the plan, and an upper bound on the value of any plan.
     """
-    return max(bound - objective, 0.0) / (1.0 + abs(objective) + abs(bound))
+    return plan_gap(objective, max(bound, objective))
 
 
 def status_of(gap: float, solved: bool, kept: bool = False) -> PlanStatus:

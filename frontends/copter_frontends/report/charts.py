@@ -42,7 +42,7 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
         caption = "Wall-clock time that the policy took in each measured round, by stage."
         charts.append(Chart("round_time", "Round time", caption, lambda a, t: _round_time(a, t, measured)))
     if any(r.gap > 0 for r in measured):
-        caption = "Distance of each plan from its certified bound, (bound − objective) / (1 + |bound|)."
+        caption = "Distance of each plan from its certified bound, (bound − objective) / |objective|."
         charts.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
     if comparison:
         caption = "The same programs solved from where HiGHS stood (warm) and from nothing (cold)."

@@ -46,7 +46,7 @@ class Plan:
         Jobs that get GPUs and had none; that lose all GPUs; that change type, number or nodes (and so restart).
     objective, bound, gap : float
         Value of the integer plan, a certified upper bound on any plan's value, and
-        max(bound - objective, 0) / (1 + |objective| + |bound|) in the units of the LP.
+        max(bound - objective, 0) / |objective|.
     prices : mapping of GPU type to float
         Marginal value of one more GPU of that type for this round.
     fractional_jobs : int

@@ -108,6 +108,8 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         if not waiting:
             return [], 0.0, 0.0
         plan = Session(model).solve_integer()
+        if not plan:  # nothing starts; what runs is not part of the model
+            return [], 0.0, 0.0
         first = [job_id for job_id in waiting if plan.column(job_id) == 0]
         return first, float(plan.objective), float(plan.bound)
 

@@ -224,10 +224,10 @@ class AllocationPolicy(LpPolicy):
         clock.end("observe")
         wanted: dict[str, Option] = {}
         for job_id, entry in self.entries.items():
-            column = chosen.column(job_id) if chosen.is_feasible else None
+            column = chosen.column(job_id) if chosen else None
             if column is not None:
                 wanted[job_id] = entry.options[column]
-        if not chosen.is_feasible:
+        if not chosen:
             wanted = {job_id: (held.gpu_type, held.gpus) for job_id, held in {**self.held, **fixed}.items()}
         clock.end("shim")
         now = placed(self.placer, wanted, self.held, fixed)

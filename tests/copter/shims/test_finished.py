@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import IntegerStatus, Model, Session, Solution
+from copter import IntegerStatus, Model, NoPlanError, Session, Solution
 from copter.shims import RoundingShim
 from copter.shims.draft import Draft
 from copter.shims.finished import PROVEN, Worth, no_plan, planned, worth_of
@@ -33,7 +33,7 @@ def bounded(sense: str, offset: float, bound: float, certified: bool = True) -> 
 def test_a_plan_s_worth_beside_the_bound(sense: str, terms: list[float], bound: float, objective: float) -> None:
     model, solution = bounded(sense, 3.0, bound)
     worth = worth_of(model, np.array(terms), solution)
-    assert worth == (objective, bound, pytest.approx(abs(objective - bound) / (1.0 + objective + bound)), True)
+    assert worth == (objective, bound, pytest.approx(abs(objective - bound) / objective), True, "prices")
     assert not worth_of(model, np.array(terms), replace(solution, bound_is_certified=False)).certified
 
 
@@ -46,7 +46,7 @@ def test_a_bound_that_the_objective_beats_is_not_certified(sense: str, bound: fl
 
 def test_where_there_is_no_bound_the_gap_is_infinite() -> None:
     model, solution = bounded("min", 0.0, -np.inf, certified=False)
-    assert worth_of(model, np.zeros(0), solution) == (0.0, -np.inf, np.inf, False)
+    assert worth_of(model, np.zeros(0), solution) == (0.0, -np.inf, np.inf, False, "LP")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,9 @@ def test_who_is_in_conflict_over_which_resource() -> None:
         False,
         {"more", "none", "back", "far", "nil"},
     )
-    assert np.isnan([plan.objective, plan.bound, plan.gap]).all()
-    assert (plan.column("large"), plan.shares("more")) == (None, {})
+    assert np.isnan([plan.objective, plan.gap]).all()
+    with pytest.raises(NoPlanError, match="'r'; requests in conflict: 'large', 'small', 'more'"):
+        plan.column("large")
 
 
 def test_where_nobody_gives_back_no_plan_is_proven() -> None:

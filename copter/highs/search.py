@@ -1,0 +1,577 @@
+"""The child's search: an LP dive, neighbourhoods of good points, and HiGHS's branch and bound (M17)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
+from copter.highs.tree import Floats, Point, Program, Report, Task
+from copter.problem.linear_program import LinearProgram
+
+Mask = NDArray[np.bool_]
+
+FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
+WHOLE = 1e-6  # a value this close to a whole number counts as whole
+LEAST_S = 2e-3  # a search with less time left ends
+SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # programs up to this size begin with branch and bound
+# share of the time left in which larger ones get a first point from branch and bound, if there is none; the next one
+# after each task without a point
+FIRST_SHARES = (0.5, 0.9, 0.1)
+DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
+ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leaves open
+START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
+EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch and bound
+TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
+LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
+DIVE_SHARE = 0.4  # share of the time left for the dive
+LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
+LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
+PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
+NODES = 500  # branch-and-bound nodes of one neighbourhood
+FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
+GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved early, or stopped by time
+BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
+SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
+STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
+IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
+
+
+class Warm:
+    """What stays from task to task: the last program, its LP in HiGHS, and the LP's optimal basis.
+
+    Attributes
+    ----------
+    program : Program or None
+    lp : highspy.Highs or None
+    basis : (list, list) or None
+        Statuses of columns and rows.
+    misses : int
+        Tasks in a row that ended without a point.
+    """
+
+    def __init__(self) -> None:
+        self.program: Program | None = None
+        self.lp: Any = None
+        self.basis: tuple[list[Any], list[Any]] | None = None
+        self.misses = 0
+
+
+class Search:
+    """One task; :meth:`run` searches until the gap, the time limit, or a stop.
+
+    Parameters
+    ----------
+    task : Task
+    program : Program
+        The task's, with its matrix.
+    warm : Warm
+    stops : callable
+        Whether the task must stop.
+    point_of : callable
+        The LP's point, once the parent has sent it.
+    tell : callable
+        Sends a report.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        program: Program,
+        warm: Warm,
+        stops: Callable[[int], bool],
+        point_of: Callable[[int], Point | None],
+        tell: Callable[[Report], None],
+    ) -> None:
+        self.highspy = require_highspy("branch and bound")
+        self.task, self.program, self.warm = task, program, warm
+        self.number, self.gap = task.number, task.gap
+        self._stops, self._point_of, self._tell = stops, point_of, tell
+        self.until = time.perf_counter() + task.time_limit_s
+        if program.matrix is None:
+            raise ValueError("a program without a matrix")
+        self.A: sp.csc_array = program.matrix
+        self.rows = sp.csr_array(self.A)
+        self.cost, self.is_integer = program.cost, program.integrality
+        self.lower = np.where(self.is_integer, np.ceil(program.col_lower - WHOLE), program.col_lower)
+        self.upper = np.where(self.is_integer, np.floor(program.col_upper + WHOLE), program.col_upper)
+        self.integers = np.flatnonzero(self.is_integer)
+        self.n = len(self.cost)
+        self.room_low, self.room_high = (
+            FEASIBLE * (1.0 + np.abs(np.where(np.isfinite(side), side, 0.0)))
+            for side in (program.row_lower, program.row_upper)
+        )
+        self.groups = int(program.group.max(initial=-1)) + 1
+        self.per_group = np.bincount(program.group[self.integers], minlength=self.groups)
+        self.rng = np.random.default_rng(1)
+        self.x: Floats | None = None
+        self.value, self.bound = np.inf, -np.inf
+        self.relaxed: Floats | None = None  # the LP's point
+        self.reduced: Floats = np.zeros(self.n)
+        self.infeasible = self.solved = self.is_large = False
+        self.told_bound = -np.inf
+        self.size = FIRST_SIZE
+        self.wants_first = False  # whether branch and bound ends at its first point
+
+    # The whole search -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Search, and report the end."""
+        changed = self._changed()
+        self._load()
+        if not self.task.tree_only:
+            self._search(changed)
+        elif not self.infeasible:
+            self._whole(self.left_s)
+        self.warm.misses = 0 if self.x is not None else self.warm.misses + 1
+        self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
+
+    def _search(self, changed: Mask) -> None:
+        start = self.task.start
+        if start is not None:
+            self.offer(start, "last plan")
+            if self.x is None and not self.over():
+                self._repair(start, changed)
+        if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
+            self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
+        elif self.x is None:
+            self._whole(FIRST_SHARES[self.warm.misses % len(FIRST_SHARES)] * self.left_s, first=True)
+        if self.over():
+            return
+        began = time.perf_counter()
+        self._relax()
+        if self.over():
+            return
+        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
+        if self.relaxed is None:
+            self._whole(self.left_s if self.x is None else TREE_SHARE * self.left_s)
+        else:
+            if not self.over():
+                self._dive(DIVE_SHARE * self.left_s)
+            if not self.over():
+                self._near_lp(ROUNDING_SHARE * self.left_s)
+        if self.x is not None and self.relaxed is not None and not self.over():
+            self._between(START_SHARE * self.left_s)
+            if changed.any() and not self.over():
+                self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
+        share = LARGE_TREE_SHARE if self.is_large else TREE_SHARE
+        if self.x is not None and not self.over():
+            self._neighbourhoods((1.0 - EARLY_SHARE) * self.left_s)
+        if not self.over():
+            self._whole((share if self.x is not None else 1.0) * self.left_s)
+        if self.x is not None and not self.over():
+            self._neighbourhoods(0.0)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left."""
+        return self.until - time.perf_counter()
+
+    def over(self) -> bool:
+        """Whether to stop: no time, told so, infeasible, or the gap is closed."""
+        if self.infeasible or self.solved or self.left_s < LEAST_S or self._stops(self.number):
+            return True
+        self.solved = self.x is not None and abs(self.value - self.bound) <= self.gap * abs(self.value)
+        return self.solved
+
+    def offer(self, x: Floats, by: str) -> bool:
+        """Report a point if it is feasible and better than the best so far; integer columns are rounded first."""
+        if not np.isfinite(x).all():
+            return False
+        x = np.where(self.is_integer, np.rint(x), x)
+        x = np.clip(x, self.lower, self.upper)
+        value = float(self.cost @ x)
+        if not value < self.value - 1e-9 * (1.0 + abs(value)) or not self.holds(x):
+            return False
+        self.x, self.value = x, value
+        self._tell(Report(self.number, x, self.bound, by))
+        return True
+
+    def holds(self, x: Floats) -> bool:
+        """Whether all rows hold to FEASIBLE."""
+        return not self.broken(x).any()
+
+    def broken(self, x: Floats) -> Mask:
+        """Return the rows that do not hold to FEASIBLE."""
+        activity, program = self.A @ x, self.program
+        found: Mask = (activity < program.row_lower - self.room_low) | (activity > program.row_upper + self.room_high)
+        return found
+
+    def better_bound(self, bound: float) -> None:
+        """Keep a bound, and report it if it is better by far enough to matter."""
+        if not bound > self.bound or not np.isfinite(bound):
+            return
+        self.bound = bound
+        if bound - self.told_bound > 1e-7 * (1.0 + abs(bound)):
+            self.told_bound = bound
+            self._tell(Report(self.number, None, bound))
+
+    # The relaxation -------------------------------------------------------------------------------------------------
+
+    def _changed(self) -> Mask:
+        """Return the groups whose costs or bounds are not those of the last program, (groups,)."""
+        last, came_from = self.warm.program, self.task.came_from
+        if last is None or came_from is None:
+            return np.zeros(self.groups, dtype=bool)
+        known = came_from >= 0
+        old = came_from[known]
+        different = ~known
+        program = self.program
+        different[known] = (
+            (program.cost[known] != last.cost[old])
+            | (program.col_lower[known] != last.col_lower[old])
+            | (program.col_upper[known] != last.col_upper[old])
+        )
+        found = np.zeros(self.groups, dtype=bool)
+        found[program.group[different]] = True
+        rows_from = self.task.rows_from
+        if rows_from is not None:
+            kept = np.flatnonzero(rows_from >= 0)
+            was = rows_from[kept]
+            moved = (program.row_lower[kept] != last.row_lower[was]) | (program.row_upper[kept] != last.row_upper[was])
+            for row in kept[moved].tolist():
+                touched = program.group[self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]]
+                if len(touched) and (touched == touched[0]).all():  # a private row
+                    found[touched[0]] = True
+        return found
+
+    def _load(self) -> None:
+        """Bring the program's LP into HiGHS: by edits if the matrix is the last one, else anew with the last basis."""
+        warm, program, m = self.warm, self.program, self.A.shape[0]
+        same = warm.lp is not None and self.task.program.matrix is None
+        if same:
+            columns, rows = np.arange(self.n, dtype=np.int32), np.arange(m, dtype=np.int32)
+            warm.lp.changeColsCost(self.n, columns, self.cost)
+            warm.lp.changeColsBounds(self.n, columns, self.lower, self.upper)
+            warm.lp.changeRowsBounds(m, rows, program.row_lower, program.row_upper)
+        else:
+            warm.lp = silent_highs()
+            for name, value in (("threads", 1), ("solver", "simplex"), ("presolve", "off")):
+                warm.lp.setOptionValue(name, value)
+            if (self.lower > self.upper).any():
+                self.infeasible = True
+            else:
+                lp = LinearProgram(self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper)
+                if warm.lp.passModel(highs_lp(lp)) == self.highspy.HighsStatus.kError:
+                    raise ValueError("HiGHS does not take this program")
+            warm.basis = self._moved_basis()
+        if warm.basis is not None:
+            self._set_basis(warm.basis)
+        warm.program = program
+
+    def _moved_basis(self) -> tuple[list[Any], list[Any]] | None:
+        """Return the last basis in the new columns and rows; new columns rest, new rows are basic."""
+        basis, columns, rows = self.warm.basis, self.task.came_from, self.task.rows_from
+        if basis is None or columns is None or rows is None:
+            return None
+        words = self.highspy.HighsBasisStatus
+        parts = []
+        for old, came, usual in ((basis[0], columns, words.kLower), (basis[1], rows, words.kBasic)):
+            parts.append([old[at] if at >= 0 else usual for at in came.tolist()])
+        return parts[0], parts[1]
+
+    def _set_basis(self, basis: tuple[list[Any], list[Any]]) -> None:
+        found = self.highspy.HighsBasis()
+        found.col_status, found.row_status, found.valid = basis[0], basis[1], True
+        self.warm.lp.setBasis(found)
+
+    def _relax(self) -> None:
+        """Find the LP's point: by HiGHS, or the parent's if that comes first."""
+        warm, status, kind = self.warm, self.highspy.HighsModelStatus, self.highspy.cb.HighsCallbackType
+        warm.basis = None
+
+        patience = time.perf_counter() + LP_SHARE * max(self.left_s, LEAST_S)  # a basis is worth more than a point
+
+        def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
+            late = time.perf_counter() > patience and self._point_of(self.number) is not None
+            if late or self._stops(self.number):
+                answer.user_interrupt = True
+
+        warm.lp.setOptionValue("time_limit", warm.lp.getRunTime() + max(self.left_s, LEAST_S))
+        warm.lp.setCallback(heard, None)
+        warm.lp.startCallback(kind.kCallbackSimplexInterrupt)
+        run_highs(warm.lp)
+        warm.lp.stopCallback(kind.kCallbackSimplexInterrupt)
+        found = warm.lp.getModelStatus()
+        if found == status.kOptimal:
+            point_of_lp, basis = warm.lp.getSolution(), warm.lp.getBasis()
+            self.relaxed, self.reduced = np.array(point_of_lp.col_value), np.array(point_of_lp.col_dual)
+            warm.basis = list(basis.col_status), list(basis.row_status)
+            self.better_bound(float(warm.lp.getInfo().objective_function_value))
+        elif found == status.kInfeasible:
+            self.infeasible = True
+        elif (point := self._point_of(self.number)) is not None:
+            self.relaxed, self.reduced = point.x, point.reduced
+            self.better_bound(point.bound)
+
+    def _resolve(self, lower: Floats, upper: Floats) -> Floats | None:
+        """Return the LP's point within other bounds; None if there is none below the best value, or no time."""
+        lp, columns = self.warm.lp, np.arange(self.n, dtype=np.int32)
+        lp.changeColsBounds(self.n, columns, lower, upper)
+        lp.setOptionValue("time_limit", lp.getRunTime() + max(self.left_s, LEAST_S))
+        run_highs(lp)
+        if lp.getModelStatus() != self.highspy.HighsModelStatus.kOptimal:
+            return None
+        x = np.array(lp.getSolution().col_value)
+        return x if float(self.cost @ x) < self.value else None
+
+    # Heuristics -----------------------------------------------------------------------------------------------------
+
+    def _dive(self, seconds: float) -> None:
+        """Round fractional columns in batches, the surest first, and solve the LP again after each."""
+        x, share, back, until = self.relaxed, BATCH, 0, time.perf_counter() + seconds
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for _ in range(DIVE_STEPS):
+            if x is None or back > STEPS_BACK or self.over() or time.perf_counter() > until:
+                break
+            values = x[self.integers]
+            nearest, above = np.rint(values), values - np.floor(values)
+            split = np.flatnonzero(np.abs(values - nearest) > WHOLE)
+            if not len(split):
+                if not self.offer(x, "dive"):
+                    self._complete(x, "dive")
+                break
+            # columns of 0 or 1 are rounded up, since their requests need one of them; counts to the nearest number
+            up = (above >= 0.5) | (self.upper[self.integers] - self.lower[self.integers] <= 1.0)
+            certain = np.where(up, above, 1.0 - above)
+            order = split[np.argsort(-certain[split], kind="stable")]
+            count = max(1, int(share * len(split)), int((certain[split] > SURE).sum()) if share > 0.0 else 1)
+            low, high = lower.copy(), upper.copy()
+            settled = self.integers[(np.abs(values - nearest) <= WHOLE) & (values > self.lower[self.integers] + 0.5)]
+            low[settled] = np.maximum(low[settled], np.minimum(np.rint(x[settled]), high[settled]))
+            picked, upward = self.integers[order[:count]], up[order[:count]]
+            low[picked] = np.where(upward, np.minimum(np.ceil(x[picked]), high[picked]), low[picked])
+            high[picked] = np.where(upward, high[picked], np.maximum(np.floor(x[picked]), low[picked]))
+            deeper = self._resolve(low, high)
+            if deeper is None:
+                back += 1
+                if count > 1:
+                    share = share / 4 if share * len(split) >= 1.0 else 0.0
+                    continue
+                low, high = lower.copy(), upper.copy()
+                if upward[0]:
+                    high[picked] = np.floor(x[picked])
+                else:
+                    low[picked] = np.ceil(x[picked])
+                deeper = self._resolve(low, high)
+            lower, upper, x = low, high, deeper
+            share = min(BATCH, 2.0 * share + LEAST_BATCH)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Give the LP its own bounds and its optimal basis again."""
+        self.warm.lp.changeColsBounds(self.n, np.arange(self.n, dtype=np.int32), self.lower, self.upper)
+        if self.warm.basis is not None:
+            self._set_basis(self.warm.basis)
+
+    def _complete(self, x: Floats, by: str) -> bool:
+        """Offer a point whose continuous columns are found anew for its rounded integer columns."""
+        if self.is_integer.all():
+            return False
+        fixed = np.clip(np.rint(x), self.lower, self.upper)
+        low, high = np.where(self.is_integer, fixed, self.lower), np.where(self.is_integer, fixed, self.upper)
+        found = self._resolve(low, high)
+        self._restore()
+        return found is not None and self.offer(found, by)
+
+    def _near_lp(self, seconds: float) -> None:
+        """Search with all columns fixed that the LP has whole (RENS)."""
+        if self.relaxed is not None:
+            free = ~self.is_integer | (np.abs(self.relaxed - np.rint(self.relaxed)) > WHOLE)
+            base = np.where(self.is_integer, np.clip(np.rint(self.relaxed), self.lower, self.upper), self.relaxed)
+            self._part(free, base, seconds, "near the LP")
+
+    def _between(self, seconds: float) -> None:
+        """Search with all columns fixed in which the best point and the LP's agree (RINS)."""
+        if self.relaxed is not None and self.x is not None:
+            free = ~self.is_integer | (np.abs(self.relaxed - self.x) > WHOLE)
+            self._part(free, self.x, seconds, "between plan and LP")
+
+    def _repair(self, start: Floats, changed: Mask) -> None:
+        """Search around a start that no longer holds: with the changed requests free, then those in broken rows too."""
+        group = self.program.group
+        base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
+        chosen = changed.copy()
+        for size in (2 * LEAST_SIZE, FIRST_SIZE, 4 * FIRST_SIZE):
+            rows = self.broken(base)
+            touching = np.zeros(self.groups, dtype=bool)
+            touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
+            score = 2.0 * chosen + touching + self.rng.random(self.groups)
+            chosen = chosen | self._largest(score, size)
+            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, "last plan repaired"):
+                return
+            if self.over():
+                return
+
+    def _loose(self) -> Mask:
+        """Return the columns of groups without integer columns, which every neighbourhood leaves free."""
+        found: Mask = (self.per_group == 0)[self.program.group]
+        return found
+
+    def _largest(self, score: Floats, size: int) -> Mask:
+        """Return the groups with the largest scores that have `size` integer columns in all, at least two of them."""
+        ints = np.flatnonzero(self.per_group)
+        order = ints[np.argsort(-score[ints], kind="stable")]
+        count = max(2, int(np.searchsorted(np.cumsum(self.per_group[order]), size)))
+        found = np.zeros(self.groups, dtype=bool)
+        found[order[:count]] = True
+        return found
+
+    def _neighbourhoods(self, until_s: float) -> None:
+        """Search parts of the program around the best point until `until_s` seconds are left."""
+        touches = self._touching()
+        idle = kind = 0
+        while self.left_s > until_s and not self.over() and (idle < IDLE_PARTS or np.isfinite(self.task.time_limit_s)):
+            if self.x is None or not self.per_group.any():
+                return
+            kind = (kind + 1) % 3
+            if kind == 0:
+                score = self.rng.random(self.groups)
+            elif kind == 1:
+                loss = self._losses()
+                score = loss / (loss.max(initial=0.0) + 1e-12) + 0.5 * self.rng.random(self.groups)
+            else:
+                seed = int(self.rng.choice(np.flatnonzero(self.per_group)))
+                rows = np.asarray(touches[[seed]].toarray()).ravel()
+                score = np.asarray(touches @ rows).ravel()
+                score = score / (score.max(initial=0.0) + 1e-12) + 0.3 * self.rng.random(self.groups)
+            chosen = self._largest(score, self.size)[self.program.group]
+            if chosen.sum() > 4 * self.size:  # requests of many columns: a part of each
+                chosen &= (self.rng.random(self.n) < 2.0 * self.size / chosen.sum()) | (self.x > self.lower)
+            before = self.value
+            self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
+            idle = 0 if self.value < before else idle + 1
+
+    def _touching(self) -> sp.csr_array:
+        """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""
+        group = np.repeat(self.program.group, np.diff(self.A.indptr))
+        counts = np.bincount(self.A.indices, minlength=self.A.shape[0])
+        weight = 1.0 / np.maximum(counts[self.A.indices], 1)
+        shape = (self.groups, self.A.shape[0])
+        return sp.csr_array((weight, (group, self.A.indices)), shape=shape)
+
+    def _losses(self) -> Floats:
+        """Return what the best point's values lose at the LP's prices, by group."""
+        if self.x is None:
+            return np.zeros(self.groups)
+        rest = np.where(self.reduced > 0.0, self.lower, np.where(np.isfinite(self.upper), self.upper, self.x))
+        rest = np.where(np.isfinite(rest), rest, self.x)
+        loss = np.maximum(self.reduced * (self.x - rest), 0.0)
+        return np.asarray(np.bincount(self.program.group, weights=loss, minlength=self.groups), dtype=np.float64)
+
+    def _around(self, free: Mask, seconds: float, by: str) -> None:
+        """Search around the best point, with these columns free, and adapt the size of the next neighbourhood."""
+        if self.x is None:
+            return
+        began = time.perf_counter()
+        done = self._part(free, self.x, seconds, by)
+        used = time.perf_counter() - began
+        if done and used < 0.5 * seconds:
+            self.size = min(int(GROW * self.size) + 1, len(self.integers))
+        elif not done and used > 0.8 * seconds:
+            self.size = max(LEAST_SIZE, int(SHRINK * self.size))
+
+    # Branch and bound -----------------------------------------------------------------------------------------------
+
+    def _part(self, free: Mask, base: Floats, seconds: float, by: str) -> bool:
+        """Search with all other columns at their values in `base`; returns whether the part was solved to its end."""
+        if not free.any():
+            return self.offer(base, by)
+        kept = np.where(free, 0.0, base)
+        used = self.A @ kept
+        part = sp.csr_array(self.A[:, free])
+        rows = np.flatnonzero(np.diff(part.indptr))
+        gone = np.ones(len(used), dtype=bool)
+        gone[rows] = False
+        low, high = self.program.row_lower - used, self.program.row_upper - used
+        if ((low > self.room_low) | (high < -self.room_high))[gone].any():
+            return False
+        # sums of what is fixed have rounding errors, which must not make a part infeasible
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        lp = LinearProgram(
+            self.cost[free], sp.csc_array(part[rows]), low[rows], high[rows], self.lower[free], self.upper[free],
+            self.is_integer[free],
+        )  # fmt: skip
+        known = self.x is not None and np.array_equal(self.x[~free], base[~free])
+
+        def whole(x: Floats) -> Floats:
+            found = base.copy()
+            found[free] = x
+            return found
+
+        start = self.x[free] if known and self.x is not None else None
+        status = self._branch(lp, min(seconds, self.left_s), by, whole, start, NODES)
+        return bool(status == self.highspy.HighsModelStatus.kOptimal)
+
+    def _whole(self, seconds: float, first: bool = False) -> None:
+        """Run branch and bound on the whole program; with `first`, only until there is a point."""
+        self.wants_first = first
+        program, statuses = self.program, self.highspy.HighsModelStatus
+        lp = LinearProgram(
+            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
+        )
+        status = self._branch(
+            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, self.x, self.task.max_nodes, True
+        )
+        self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
+        self.wants_first = False
+        if status == statuses.kOptimal and self.x is not None:
+            self.solved = True
+
+    def _branch(
+        self,
+        lp: LinearProgram,
+        seconds: float,
+        by: str,
+        whole: Callable[[Floats], Floats],
+        start: Floats | None,
+        nodes: int | None,
+        bounds: bool = False,
+    ) -> Any:
+        """Run branch and bound on a program, offering all its points; returns HiGHS's model status."""
+        solver, highspy = silent_highs(), self.highspy
+        options: list[tuple[str, Any]] = [
+            ("threads", 1),
+            ("mip_rel_gap", self.gap),
+            ("time_limit", max(seconds, LEAST_S)),
+        ]
+        if not np.isfinite(seconds):
+            options.pop()
+        if nodes is not None:
+            options.append(("mip_max_nodes", nodes))
+        for name, value in options:
+            solver.setOptionValue(name, value)
+        if solver.passModel(highs_lp(lp, integer=True)) == highspy.HighsStatus.kError:
+            return None
+        if start is not None:
+            known = highspy.HighsSolution()
+            known.col_value = start.tolist()
+            solver.setSolution(known)
+        kind = highspy.cb.HighsCallbackType
+
+        def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
+            if event == kind.kCallbackMipImprovingSolution:
+                self.offer(whole(np.array(out.mip_solution, dtype=np.float64)), by)
+            elif self._stops(self.number) or (self.wants_first and self.x is not None):
+                answer.user_interrupt = True
+            if bounds:
+                self.better_bound(float(out.mip_dual_bound))
+
+        solver.setCallback(heard, None)
+        solver.startCallback(kind.kCallbackMipImprovingSolution)
+        solver.startCallback(kind.kCallbackMipInterrupt)
+        run_highs(solver)
+        info, status = solver.getInfo(), solver.getModelStatus()
+        if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+            x = whole(np.array(solver.getSolution().col_value))
+            better = float(self.cost @ x) < self.value - 1e-9 * (1.0 + abs(self.value))
+            if better and not self.offer(x, by):
+                self._complete(x, by)
+        if bounds and status != highspy.HighsModelStatus.kInfeasible:
+            self.better_bound(float(info.mip_dual_bound))
+        return status
