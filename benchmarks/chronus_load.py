@@ -160,7 +160,7 @@ def cells(case: Case) -> Iterator[str]:
         seen.round_ms.append(1e3 * (time.process_time() - begun))
     result = simulation.result()
     found = deadline_summary(result, workload.jobs, policy._source, policy)["deadlines"]
-    offered, waiting = load_of(asked, result, workload), result.summary()["waiting"]
+    offered, waiting = load_of(asked, result, workload), result.summary()["jobs_without_gpus"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")

@@ -372,7 +372,7 @@ def load_of(figures: dict[str, Any]) -> list[str]:
     load = figures.get("load")
     if not load:
         return []
-    waiting = figures.get("waiting") or {}
+    waiting = figures.get("jobs_without_gpus") or {}
     return [
         f"Load {load['all']:.2f} from hour {load['begin_h']:.3g} to {load['end_h']:.3g}; jobs without GPUs: "
         f"{waiting.get('p50', 0):,.0f} in the median round.",

@@ -84,7 +84,7 @@ def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
         f"{gpus:,}",
         f"{found['load']['all']:.2f}",
         ROUNDS[scheduler],
-        f"{found['waiting']['p50'] or 0:,.0f}",
+        f"{found['jobs_without_gpus']['p50'] or 0:,.0f}",
         f"{rounds_with / max(found['rounds'], 1):.0%}",
         f"{columns:,.0f}",
         stages[0],

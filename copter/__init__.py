@@ -39,7 +39,7 @@ from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
 from copter.problem.explanation import Explanation
 from copter.problem.linear_program import LinearProgram
-from copter.problem.residuals import Residuals
+from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
 from copter.runtime.version import VERSION
@@ -94,6 +94,7 @@ __all__ = [
     "Template",
     "UnknownHandleError",
     "certify_with_highs",
+    "plan_gap",
     "read_lp",
     "read_mps",
     "solve",

@@ -72,9 +72,14 @@ def flag(what: str, value: Any) -> bool:
 
 def integrality(what: str, value: Any, n: int) -> bool | NDArray[np.bool_]:
     """Return whether columns must be whole: a bool for all of them, or a new array (n,)."""
-    if np.ndim(value) == 0:
+    if isinstance(value, (bool, np.bool_, int, float, np.number)):
         return flag(what, value)
-    given = np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidDataError(f"{what} is {value!r}, must be one value or one for each column") from error
+    if given.ndim == 0:
+        return flag(what, value)
     if given.shape != (n,):
         raise DimensionError(f"{what} has shape {given.shape}, must be ({n},), or one value for all columns")
     if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():

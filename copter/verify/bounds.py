@@ -57,8 +57,11 @@ def of_sums(flat: Flat, rate: Any, low: Any, high: Any, bounds: Any) -> Any:
     return sum(prices)
 
 
+IMPLIED = 3  # rows in a chain by which a column is bounded
+
+
 def implied(flat: Flat, value: Any, low: Any, high: Any, rows: Any, exact: bool) -> tuple[Any, Any]:
-    """Return the box, with a bound that some row implies in the place of each that is infinite (equation F6a).
+    """Return the box, with a bound that some row implies in the place of each that is infinite, for equation F6.
 
     A row allows a column what the least, or the most, of its other columns leaves; it is rounded outward.
     """
@@ -93,7 +96,7 @@ def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False, box
     y[flat.sums] = 0
     given = y, flat.cost * with_costs, flat.value, flat.low, flat.high, *rows
     y, cost, value, low, high, *rows = map(rational, given) if exact else given
-    if box:
+    for _ in range(IMPLIED if box else 0):  # a bound that one row implies lets another row imply one
         low, high = implied(flat, value, low, high, rows, exact)
     at = np.flatnonzero(y[flat.row])
     used, column, error = value[at] * y[flat.row[at]], flat.column[at], 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import EditNotAllowedError, InvalidDataError, Model, Session, Settings, Solution
+from copter import EditNotAllowedError, InvalidDataError, Model, NoPlanError, Session, Settings, Solution
 from copter.shims import IntegerPlan, RoundingShim
 from copter.testing import sia_like_model
 from tests.adversary.plans import added, edited, judged
@@ -62,7 +62,8 @@ def test_fixed_requests_beyond_capacity_are_named(shim: str) -> None:
     assert set(plan.conflict) == {"a", "b"}
     assert plan.short == ("g",)
     assert isnan(plan.objective)
-    assert plan.column("a") is None
+    with pytest.raises(NoPlanError, match="there is no plan"):
+        plan.column("a")
     model.unfix("b")
     plan = session.solve_integer(shim)
     judged(model, plan)

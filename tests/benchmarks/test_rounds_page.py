@@ -10,7 +10,7 @@ import pytest
 import whole_rounds
 
 FIGURES: dict[str, Any] = {stage: {"p50": 0.001, "p99": 0.002} for stage in whole_rounds.STAGES}
-FIGURES |= {"load": {"all": 1.59}, "waiting": {"p50": 1200.0}, "rounds": 30, "rounds_with_lp": 15}
+FIGURES |= {"load": {"all": 1.59}, "jobs_without_gpus": {"p50": 1200.0}, "rounds": 30, "rounds_with_lp": 15}
 
 
 def test_a_row_has_the_command_s_figures_and_other_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from copter_papers.opponents.edf import EdfPolicy
 from copter_papers.opponents.genie import GeniePolicy
 from copter_papers.opponents.three_sigma import ThreeSigmaPolicy
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 REWARDS = {f"job-{i}": StepReward.strict((1 + i % 7) * HOUR_S) for i in range(0, 60, 2)}
 
 

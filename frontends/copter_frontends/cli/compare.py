@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from copter.storage.inputs import read_once
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
@@ -84,6 +83,8 @@ def _run(
     names = [each.policy if seeds == 1 else f"{each.policy}-{each.seed}" for each in asked]
     asked = [_apart(each, name) for each, name in zip(asked, names, strict=True)]
     found = [] if ray is None else gathered(ray, _simulated, asked, "policies", names)
+    from copter.storage.inputs import read_once  # late, as in simulate.py: --help loads nothing of the engine
+
     with read_once():  # the same files for all, even if one is replaced meanwhile
         for each in asked[len(found) :]:
             found.append(_simulated(each))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copter.problem.residuals import plan_gap
+from copter import plan_gap
 from copter_frontends.vocabulary import PlanStatus
 
 OPTIMAL_GAP = 1e-6

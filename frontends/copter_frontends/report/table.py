@@ -147,7 +147,7 @@ def _contention(summary: Mapping[str, Any]) -> str:
 
 def _waiting(summary: Mapping[str, Any]) -> str:
     """Return the numbers of jobs without GPUs in the counted rounds."""
-    waiting = summary.get("waiting") or {"p50": None, "max": None}
+    waiting = summary.get("jobs_without_gpus") or {"p50": None, "max": None}
     return " / ".join(number(waiting[which], "{:,.0f}") for which in ("p50", "max"))
 
 

@@ -73,7 +73,7 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     summary["contention"] = float(np.mean(busy)) if busy else None
     summary["contention_max"] = max(busy, default=None)
     summary["rounds_with_lp"] = sum(r.variables > 0 for r in measured)
-    summary["waiting"] = spread((r.queued_jobs for r in measured), ("p50", "max"))
+    summary["jobs_without_gpus"] = spread((r.queued_jobs for r in measured), ("p50", "max"))
     summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
     summary["all_rounds_s"] = sum(r.round_s for r in measured)
     for stage in STAGES:

@@ -400,7 +400,7 @@ def test_a_session_is_used_by_one_thread_at_a_time() -> None:
 
 def test_every_error_is_a_copter_error() -> None:
     errors = [getattr(copter, name) for name in copter.__all__ if name.endswith("Error")]
-    assert len(errors) == 9
+    assert len(errors) == 10
     assert all(issubclass(error, CopterError) for error in errors)
     assert str(UnknownHandleError("plain words")) == "plain words"
 

@@ -284,7 +284,7 @@ def test_of_two_orders_the_better_plan_is_carried_out() -> None:
     ell, order = instance.least_round_s(), policy._order_of(instance, 0.0, 60.0, np.inf)
     assert order.priced
     mean = smith_means(instance, ell, 0.0)
-    chunks = policy._chunks(instance, ell, mean)
+    chunks, _ = policy._chunks(instance, ell, mean)
     plain = policy._placed(instance, chunks, mean, 0.0)
     better, alone = policy._better(instance, chunks, order, ell, plain, 0.0)[0].objective, plain[0].objective
     assert len(rows) == 150
@@ -320,7 +320,7 @@ def test_jobs_that_cannot_start_soon_are_cut_into_few_chunks() -> None:
     _, instance = policy._left(0.0, policy.room())
     ell = instance.least_round_s()
     mean = smith_means(instance, ell, 0.0)
-    count = np.diff(policy._chunks(instance, ell, mean).first)
+    count = np.diff(policy._chunks(instance, ell, mean)[0].first)
     by_rank = count[np.argsort(mean, kind="stable")]
     assert by_rank[:10].min() > FAR_CHUNKS
     assert by_rank[-100:].max() <= FAR_CHUNKS

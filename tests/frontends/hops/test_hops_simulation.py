@@ -48,7 +48,7 @@ def test_the_example_runs_within_its_gap() -> None:
     example = runpy.run_path(str(ROOT / "frontends" / "examples" / "hops_at_scale.py"))
     found = example["run"](512, 1, 0, False, 1, 60)
     assert found["running"] > 0
-    assert 0.0 <= found["gap"]["max"] <= 0.05
+    assert 0.0 <= found["gap"]["max"] <= 0.1
     assert found["used"] <= 1.0
 
 
@@ -56,7 +56,7 @@ def test_the_example_learns() -> None:
     example = runpy.run_path(str(ROOT / "frontends" / "examples" / "hops_at_scale.py"))
     found = example["run"](512, 3, 0, False, 1, 60, True)
     assert found["groups"] > 7, "servers of three speeds are told apart"
-    assert 0.0 <= found["gap"]["max"] <= 0.05
+    assert 0.0 <= found["gap"]["max"] <= 0.1
 
 
 def test_the_tables_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

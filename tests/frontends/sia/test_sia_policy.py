@@ -114,7 +114,7 @@ def test_plans_against_enumeration(seed: int) -> None:
     assert plan.objective <= best + 1e-9
     assert plan.bound >= best - 1e-9
     assert plan.objective >= 0.93 * best  # the worst of these seeds; on the others the shim finds the best
-    assert plan.gap == pytest.approx((plan.bound - plan.objective) / (1 + plan.objective + plan.bound), abs=1e-12)
+    assert plan.gap == pytest.approx((plan.bound - plan.objective) / plan.objective, abs=1e-12)
     exact = SiaPolicy(cluster, semantics=replace(DEFAULT, shim="exact"))
     for job in jobs(3, seed):
         exact.add_job(job)
@@ -138,7 +138,7 @@ def test_rounds_stay_feasible_and_within_the_bound(power: float, mode: str) -> N
         plan = policy.plan(700.0 + 60.0 * step)
         check_capacity(policy.cluster, dict(plan.allocations))
         assert plan.objective <= plan.bound + 1e-7
-        assert plan.gap < (0.05 if power == 1.0 else 0.01)  # with p = 1 few jobs have most of the worth
+        assert plan.gap < (0.1 if power == 1.0 else 0.02)  # with p = 1 few jobs have most of the worth
         assert set(plan.start) <= set(plan.allocations)
         for job_id in [alive[0], alive[-1]]:
             policy.remove_job(job_id)

@@ -245,14 +245,16 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             return Choice({})
         ell = instance.least_round_s()
         mean = smith_means(instance, ell, now_s)
-        chunks = self._chunks(instance, ell, mean)
+        chunks, far = self._chunks(instance, ell, mean)
         plain = self._placed(instance, chunks, mean, now_s)
         placed = perf_counter()
         order = self._order_of(instance, now_s, deadline_s, plain[0].objective)
         solved = perf_counter()
         schedule, by_middle = self._better(instance, chunks, order, ell, plain, now_s)
         self._ranked = instance.jobs, by_middle
-        owner = fill_idle(schedule, slot_owners(schedule, now_s, now_s + self.round_s), by_middle)
+        owner = slot_owners(schedule, now_s, now_s + self.round_s)
+        owner[(owner >= 0) & far[owner]] = -1  # a GPU is idle sooner than for a job that comes so late in the order
+        owner = fill_idle(schedule, owner, by_middle)
         held = self.book.held[rows]
         counts = self._counts(instance, owner, by_middle, held, self.book.restart_s[rows])
         if self.history is not None:
@@ -369,21 +371,23 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             grid = grid.rolled(now_s)
         return 0.0, grid.until(horizon)
 
-    def _chunks(self, instance: HareInstance, ell: Floats, mean: Floats) -> Chunks:
+    def _chunks(self, instance: HareInstance, ell: Floats, mean: Floats) -> tuple[Chunks, NDArray[np.bool_]]:
         """Return the rounds of all jobs in chunks: short ones for the jobs that come first by `mean`, few for others.
 
-        A job that comes after more work than the GPUs can do in the planned slots is planned again before it can start.
+        A job that comes after more work than the GPUs can do in the planned slots is planned again before it can start;
+        the second result says which jobs these are.
         """
         size = np.maximum(np.floor(self.round_s / (CHUNKS_PER_SLOT * ell)), 1).astype(np.int64)
         order, near_s = np.argsort(mean, kind="stable"), NEAR_WORK * NEAR_SLOTS * self.round_s
         busy = instance.tasks * np.minimum(instance.rounds * ell, near_s)
         before = np.cumsum(busy[order]) - busy[order]
-        far = order[before > near_s * float(instance.gpus.sum())]
+        far = np.zeros(instance.n_jobs, dtype=np.bool_)
+        far[order[before > near_s * float(instance.gpus.sum())]] = True
         size[far] = np.maximum(size[far], -(-instance.rounds[far] // FAR_CHUNKS))
         chunks = Chunks.growing(instance, np.minimum(size, instance.rounds), NEAR_SLOTS * CHUNKS_PER_SLOT)
         if int((np.diff(chunks.first) * instance.tasks).sum()) > MOST_TASKS:
             chunks = Chunks.of(instance, max(MOST_TASKS, int(instance.tasks.sum())))
-        return chunks
+        return chunks, far
 
     def _placed(self, instance: HareInstance, chunks: Chunks, mean: Floats, now_s: float) -> tuple[HareSchedule, Ints]:
         """Return the list schedule of the remaining work by these mean busy times, and the jobs in that order."""
