@@ -288,9 +288,9 @@ def how(rows: dict[str, Row]) -> list[str]:
 
 
 def in_order(rows: dict[str, Row]) -> list[tuple[str, Row]]:
-    """Rows as tapes.py lists their tapes."""
-    order = [tape.name for tape in TAPES]
-    return sorted(rows.items(), key=lambda item: order.index(item[0]))
+    """Rows as tapes.py lists their tapes; those of tapes that it lists no longer come last."""
+    order = {tape.name: at for at, tape in enumerate(TAPES)}
+    return sorted(rows.items(), key=lambda item: order.get(item[0], len(order)))
 
 
 def main() -> int:

@@ -374,7 +374,7 @@ class Draft:
             self.share, self.left = before, left
 
     def filled(self) -> tuple[Keys, Floats]:
-        """Return (key, value) of the fillers' columns, so that all rows' lower sides hold; by key."""
+        """Return (key, value) of the fillers' columns, so that all rows' lower sides hold; by key (M18)."""
         if self.fillers is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         row, coefficient, value = self.used()

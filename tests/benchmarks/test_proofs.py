@@ -39,11 +39,11 @@ def test_the_page_says_how_its_rows_were_found(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(proofs, "PAGE", tmp_path / "proofs.md")
     proofs.keep("lies", [{"lie": "one more", "told": 3, "rejected": 2}], "a command")
     again = {"solves": 2, "columns": 9, "identical": 2, "verified": 1, "gap": 1e-9, "ended": None}
-    proofs.keep("again", [{"tape": "hops-1000", **again}], "another")
-    proofs.keep("again", [{"tape": "sia-1000", **again}], "a third")
+    proofs.keep("again", [{"tape": "hops-1000-1.6", **again}], "another")
+    proofs.keep("again", [{"tape": "sia-1000-1.6", **again}], "a third")
     page = (tmp_path / "proofs.md").read_text()
     assert "2 of 3 tapes" in page
-    assert page.index("| sia-1000 | 2 | 9 | 2 | 1 |") < page.index("| hops-1000 |")
+    assert page.index("| sia-1000-1.6 | 2 | 9 | 2 | 1 |") < page.index("| hops-1000-1.6 |")
     assert all(f"`{command}`, commit " in page for command in ("a command", "another", "a third"))
 
 

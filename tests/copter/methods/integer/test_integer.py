@@ -38,7 +38,8 @@ def assert_holds(lp: LinearProgram, found: copter.IntegerSolution) -> None:
     sign = 1.0 if lp.sense == "min" else -1.0
     assert sign * found.bound <= sign * found.objective + 1e-9 * (1 + abs(found.objective))
     if np.isfinite(found.bound):
-        expected = abs(found.objective - found.bound) / (1 + abs(found.objective) + abs(found.bound))
+        apart = abs(found.objective - found.bound)
+        expected = apart / abs(found.objective) if found.objective else (np.inf if apart else 0.0)
         assert found.gap == pytest.approx(expected)
     else:
         assert np.isnan(found.gap)
@@ -120,7 +121,7 @@ def test_knapsacks_come_near_their_bound(columns, rows, seed):
     found = copter.solve_integer(lp, deadline_s=4.0)
     assert_holds(lp, found)
     assert found.bound_is_certified or found.bound_by == "HiGHS"
-    assert found.gap < 0.02
+    assert found.gap < 0.04  # of the objective: about twice the gap over the sum of objective and bound
 
 
 @pytest.mark.slow
@@ -244,10 +245,11 @@ def test_bad_arguments_are_said(monkeypatch):
 
 def test_cited_statements_exist():
     root = Path(__file__).parents[4]
-    numbered = set(re.findall(r"\*\*(M\d+)\.", (root / "docs" / "method" / "integer.md").read_text()))
+    pages = [(root / "docs" / "method" / f"{page}.md").read_text() for page in ("integer", "plans")]
+    numbered = {number for page in pages for number in re.findall(r"\*\*(M\d+)\.", page)}
     sources = [path for path in Path(copter.__file__).parent.rglob("*.py*") if path.suffix in (".py", ".pyx")]
     cited = {number for path in sources for number in re.findall(r"\bM\d{1,2}\b", path.read_text())}
-    assert numbered == cited == {f"M{i}" for i in range(1, 17)}
+    assert numbered == cited == {f"M{i}" for i in range(1, 19)}
 
 
 # Branch and bound beside the search ----------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_the_process_ends_with_its_parent() -> None:
     """Ended in order by the exit of the interpreter; a killed parent's ends by itself, in a second."""
     code = (
         "import numpy as np, copter\n"
-        "from copter.methods.integer import worker\n"
+        "from copter.highs import process as worker\n"
         "lp = copter.LinearProgram(np.ones(9), np.ones((1, 9)), [-np.inf], [4.5], np.zeros(9), np.ones(9), "
         "integrality=np.ones(9, dtype=bool), sense='max')\n"
         "assert copter.solve_integer(lp).objective == 4\n"
