@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from copter.storage.inputs import opened
 
 QUIET = "copter.quiet"
 LONGEST = 1 << 20  # most bytes of a file of options
@@ -69,6 +68,8 @@ def name_of(option: click.Option) -> str:
 
 def read_options(path: str) -> dict[str, Any]:
     """Return the options in a file; raises BadParameter, with its name, if it cannot be read or is not a mapping."""
+    from copter.storage.inputs import opened  # late: --help loads nothing of the engine
+
     try:
         with opened(path) as file:
             text = file.read(LONGEST + 1).decode("utf-8")

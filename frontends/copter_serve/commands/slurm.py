@@ -59,7 +59,7 @@ def slurm() -> None:
     """Watch a Slurm cluster, or start its jobs by copter's plans; the latter is an experiment."""
 
 
-@slurm.command("shadow")
+@slurm.command("shadow", short_help="Watch a Slurm cluster live; decide nothing.")
 @_door_options
 @shadow_options
 def slurm_shadow(**given: Any) -> int:
@@ -93,7 +93,7 @@ def slurm_shadow(**given: Any) -> int:
 @click.option("--lock", type=_FILE, help="File that only one controller holds  [default: one in the temporary folder]")
 @click.option("--alive", type=_FILE,
               help="File for the time of the last step, which job_submit.lua reads.")  # fmt: skip
-@click.option("--tape", type=_FILE, help="Record the plans here, for `copter replay` and `verify`.")
+@click.option("--tape", type=_FILE, help="Record the rounds here, for `copter replay` and `verify`.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 def slurm_run(**given: Any) -> int:
     """Start waiting jobs of a Slurm cluster by copter's plans.
