@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-
 QUIET = "copter.quiet"
 LONGEST = 1 << 20  # most bytes of a file of options
 
