@@ -109,3 +109,16 @@ class Kept:
     def order(self) -> Ints:
         """Return the new positions: shared keys in their old order, then added keys."""
         return np.concatenate((self.after, self.fresh))
+
+
+def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:
+    """Return (row, column, value) of surviving columns' entries that changed or are in new rows."""
+    stayed = now.taken(rows.after, columns.after).A.tocsr()
+    changed = (before.taken(rows.before, columns.before).A.tocsr() != stayed).tocoo()
+    values = np.asarray(stayed[changed.row, changed.col]).ravel() if changed.nnz else np.zeros(0)
+    fresh = now.taken(rows.fresh, columns.after).A.tocoo()
+    old, new = rows.after[changed.row].tolist(), rows.fresh[fresh.row].tolist()
+    return [
+        *zip(old, columns.after[changed.col].tolist(), values.tolist(), strict=True),
+        *zip(new, columns.after[fresh.col].tolist(), fresh.data.tolist(), strict=True),
+    ]

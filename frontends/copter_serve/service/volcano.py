@@ -65,9 +65,9 @@ class Volcano:
         return _victims(_given(told, "evictor"), _given(told, "evictees"), plan, known)
 
     def close(self) -> None:
-        """End the process that reads large bodies."""
+        """End the process that reads large bodies and wait for it: Python writes to its pipe at exit."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
     # Inside -------------------------------------------------------------------------------------------------------
 

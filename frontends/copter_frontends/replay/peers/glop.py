@@ -9,7 +9,7 @@ from ortools.linear_solver import pywraplp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
-from copter_frontends.replay.program import Floats, Kept, Program
+from copter_frontends.replay.program import Floats, Kept, Program, changed_coefficients
 
 WAY = "glop_warm"
 
@@ -123,16 +123,3 @@ class GlopPeer:
                 self.rows[A.indices[entry]].SetCoefficient(variable, float(A.data[entry]))
         self.objective.SetOffset(float(program.offset))
         return clock() - started
-
-
-def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:
-    """Return (row, column, value) of surviving columns' entries that changed or are in new rows."""
-    stayed = now.taken(rows.after, columns.after).A.tocsr()
-    changed = (before.taken(rows.before, columns.before).A.tocsr() != stayed).tocoo()
-    values = np.asarray(stayed[changed.row, changed.col]).ravel() if changed.nnz else np.zeros(0)
-    fresh = now.taken(rows.fresh, columns.after).A.tocoo()
-    old, new = rows.after[changed.row].tolist(), rows.fresh[fresh.row].tolist()
-    return [
-        *zip(old, columns.after[changed.col].tolist(), values.tolist(), strict=True),
-        *zip(new, columns.after[fresh.col].tolist(), fresh.data.tolist(), strict=True),
-    ]

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from copter_frontends.replay.peers.answer import Answer, Limits
-from copter_frontends.replay.peers.glop import changed_coefficients
-from copter_frontends.replay.program import Floats, Ints, Kept, Program
+from copter_frontends.replay.program import Floats, Ints, Kept, Program, changed_coefficients
 
 
 class OrderedPeer(ABC):
