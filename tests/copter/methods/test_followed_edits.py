@@ -12,7 +12,7 @@ from judge import assert_optimal
 from copter import Model, Session, Settings, Status, choose
 from copter.methods.blocks import basis, room
 from copter.methods.blocks.basis import WarmBasis
-from copter.methods.blocks.room import Room, roomy
+from copter.methods.blocks.slotted_program import SlottedProgram, roomy
 from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models
 
@@ -101,7 +101,7 @@ def assert_solved(session: Session) -> None:
     session._iterate.check_consistent(session.model.ledger.matrix)
 
 
-def room_of(session: Session) -> Room:
+def room_of(session: Session) -> SlottedProgram:
     """The program that follows the session's model."""
     assert isinstance(session._iterate.basis, WarmBasis)
     assert session._iterate.basis.room is not None
