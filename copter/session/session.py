@@ -332,7 +332,7 @@ class Session:
             if time.perf_counter() < until:
                 ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)
                 self._plan = plan if plan.is_feasible else self._plan
-                plan = self._by_tree(lambda: solution, until, ask, named == "exact")
+                plan = self._by_tree(lambda _: solution, until, ask, named == "exact")
                 return self._recorded(plan, wall, named, deadline_s)
         self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
         self._plan = plan if plan.is_feasible else self._plan
@@ -346,8 +346,8 @@ class Session:
         if deadline_s is None:
             self._road().ready()
         until, wall = self._until(started, deadline_s), time.perf_counter()
-        limit = None if deadline_s is None else max(until - wall, LEAST_S)
-        plan = self._by_tree(lambda: self._solve(limit), until, wanted, named == "exact")
+        timed = deadline_s is not None
+        plan = self._by_tree(lambda s: self._solve(s if timed else None), until, wanted, named == "exact")
         return self._recorded(plan, wall, named, deadline_s)
 
     def _until(self, started: float, deadline_s: float | None) -> float:
@@ -357,7 +357,7 @@ class Session:
         check = TREE_CHECK_S + TREE_SLOT_S * self.model.ledger.matrix.n_slots
         return started + deadline_s - min(self._slowness * check, 0.2 * deadline_s)
 
-    def _by_tree(self, solve: Callable[[], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
+    def _by_tree(self, solve: Callable[[float], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
         """Return a checked plan of the tree road."""
         road = self._road()
         usual = EXACT_GAP if exact else TREE_GAP
