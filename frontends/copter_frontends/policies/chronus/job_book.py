@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from copter_frontends.policies.chronus.options import Floats, Ints, Options
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
+
+if TYPE_CHECKING:
+    from copter_frontends.policies.chronus.arrived_jobs import ArrivedJobs
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
 
@@ -131,20 +135,38 @@ class SloRecord:
     ) -> SloRecord:
         """Build the record of a job of which this share of the work is done."""
         times = ModeTimes.even(len(modes)) if times is None else times
-        return cls(job, reward, modes, times, times.done(progress))
+        return cls.of_many([(job, reward, modes, times, progress)])[0]
+
+    @classmethod
+    def of_many(cls, records: Sequence[tuple[Job, StepReward, tuple[Mode, ...], ModeTimes, float]]) -> list[SloRecord]:
+        """Build records from what :meth:`of` is given."""
+        made = [cls(job, reward, modes, times, times.done(progress)) for job, reward, modes, times, progress in records]
+        modes = [
+            (at, mode.kind, mode.taken, mode.total_s, mode.restart_s)
+            for record in made
+            for at, mode in enumerate(record.modes)
+        ]
+        steps = [
+            (step, record.job.submit_s + time_s, value - record.reward.floor)
+            for record in made
+            for step, (time_s, value) in enumerate(record.reward.steps)
+        ]
+        many = np.array([len(record.modes) for record in made], dtype=np.int64)
+        each = np.array([len(record.reward.steps) for record in made], dtype=np.int64)
+        ends = np.cumsum(many * each)
+        owner = np.repeat(np.arange(len(made)), many * each)
+        within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
+        mode = (np.cumsum(many) - many)[owner] + within // each[owner]
+        step = (np.cumsum(each) - each)[owner] + within % each[owner]
+        mode_table, step_table = np.array(modes).reshape(-1, 5)[mode], np.array(steps).reshape(-1, 3)[step]
+        table = np.concatenate((mode_table[:, :4], step_table, mode_table[:, 4:]), axis=1)
+        begin = 0
+        for record, end in zip(made, ends.tolist(), strict=True):
+            record.table, begin = table[begin:end], end
+        return made
 
     def __post_init__(self) -> None:
         self.last_s = self.job.submit_s + self.reward.last_s
-        self.table = np.array(
-            [
-                (
-                    *(at, mode.kind, mode.taken, mode.total_s),
-                    *(step, self.job.submit_s + time_s, value - self.reward.floor, mode.restart_s),
-                )
-                for at, mode in enumerate(self.modes)
-                for step, (time_s, value) in enumerate(self.reward.steps)
-            ]
-        ).reshape(-1, 8)
 
     @property
     def time_done(self) -> float:
@@ -331,6 +353,9 @@ class SloBook:
             return Options.of((), ())
         job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
         table = np.concatenate([record.table for record in records])
+        if now is not None:
+            fits = now.free[table[:, 1].astype(np.int64)] >= table[:, 2]
+            job, table = job[fits], table[fits]
         modes = np.array([len(record.modes) for record in records])
         begins_at = np.cumsum(modes) - modes
         left = 1.0 - np.concatenate([record.done for record in records])
@@ -338,7 +363,6 @@ class SloBook:
         restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[begins_at[job] + mode]
         possible = (promised[job] < 0) | (step <= promised[job])
         if now is not None:
-            possible &= now.free[kind] >= gpus
             ends_s = now.begins_s + restart_s + left_s
             possible &= (restart_s < now.seconds) & (table[:, 5] >= np.minimum(ends_s, now.begins_s + now.seconds))
             left_s = np.maximum(left_s - (now.seconds - restart_s), 0.0)
@@ -396,11 +420,8 @@ class SloBook:
             if rows[at] >= 0:
                 record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
 
-    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
-        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay.
-
-        With `now` the job also gets the rest of the current lease.
-        """
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
+        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay."""
         self._changed.append(record.job.id)
         row = int(draft.row[number])
         before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
@@ -408,7 +429,30 @@ class SloBook:
         record.leases = np.concatenate([before, given])
         record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
         record.reach = int(draft.options.last[row]) + first
-        if now is not None:
-            given, record.joined_s = np.append(now.lease, given), now.begins_s
-            record.leases = given
         self._note(record, given)
+
+    def give_arrived(self, batch: ArrivedJobs, begin: int, end: int, first: int) -> set[int]:
+        """Store the leases that a pass has given to arrived jobs, with the rest of the current lease if it said so.
+
+        Returns the numbers of the jobs that got leases.
+        """
+        which, modes, kinds, gpus, steps, last = batch.given(begin, end)
+        if not len(which):
+            return set()
+        number, lease = np.nonzero(batch.taken[which])
+        self._totals(first).add(kinds[number], lease + first, gpus[number])
+        parts = np.split(lease + first, np.cumsum(np.bincount(number, minlength=len(which)))[:-1])
+        numbers = which.tolist()
+        for at, own, mode, step, ends in zip(
+            numbers, parts, modes.tolist(), steps.tolist(), (last + first).tolist(), strict=True
+        ):
+            record = batch.records[at]
+            self._changed.append(record.job.id)
+            record.leases, record.mode, record.step, record.reach = own, mode, step, ends
+        if numbers and batch.joins(numbers[-1]):
+            assert batch.now is not None
+            record = batch.records[numbers[-1]]
+            joined = np.array([batch.now.lease], dtype=np.int64)
+            record.leases, record.joined_s = np.append(joined, record.leases), batch.now.begins_s
+            self._note(record, joined)
+        return set(numbers)
