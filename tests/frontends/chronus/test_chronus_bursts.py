@@ -96,7 +96,8 @@ def test_free_leases_are_those_that_a_draft_would_choose(seed: int) -> None:
             assert held.leases.tolist() == (np.flatnonzero(draft.taken[0]) + first).tolist()
             assert (held.mode, held.step) == (draft.options.mode[draft.row[0]], draft.options.step[draft.row[0]])
         elif placed:
-            assert held is not None and held.promised >= 0
+            assert held is not None
+            assert held.promised >= 0
 
 
 def test_on_an_error_no_job_of_a_burst_is_added() -> None:
@@ -108,13 +109,13 @@ def test_on_an_error_no_job_of_a_burst_is_added() -> None:
     for jobs, fault in (((good, large), InvalidJobError), ((good, good), DuplicateJobError)):
         with pytest.raises(fault):
             policy.add_jobs(jobs)
-        assert not policy.jobs and not policy.book.records and not policy.notices
+        assert (policy.jobs, policy.book.records, policy.notices) == ({}, {}, [])
     policy.add_jobs((good,))
     with pytest.raises(UnknownJobError):
         policy.remove_jobs(("a", "b"))
     assert list(policy.jobs) == ["a"]
     policy.remove_jobs(("a",))
-    assert not policy.jobs and not policy.book.records
+    assert (policy.jobs, policy.book.records) == ({}, {})
 
 
 def test_expected_demand_fades_by_the_time_since_the_last_job() -> None:

@@ -137,7 +137,7 @@ def answer_in_turn(
     taken : bool array (jobs, leases)
         Result: the leases.
     """
-    kinds, jobs = free.shape[0], job_first.shape[0] - 1
+    kinds, jobs = free.shape[0], len(job_first) - 1
     dear, flat = np.ones(kinds), np.ones(kinds)
     order = np.empty(max(table.shape[0], now_table.shape[0]) + 1, dtype=np.int64)
     for job in range(begin, jobs):
@@ -157,11 +157,12 @@ def answer_in_turn(
         if selective and count:
             meant = row if row >= 0 else order[0]
             kind, need, size = table[meant, KIND], table[meant, NEED], table[meant, GPUS]
-            if row >= 0:
-                there = free[kind][own]
-            else:
-                there = np.maximum(np.sort(free[kind, : table[meant, LAST]])[-need:], size)
-            if reward_lost(demand, age_s, lease_s, gpus[kind], kind, size, value[meant], there) > CAUTION * value[meant]:
+            most = np.sort(free[kind][own] if row >= 0 else free[kind, : table[meant, LAST]])
+            there = np.maximum(most[-need:], size)
+            if (
+                reward_lost(demand, age_s, lease_s, gpus[kind], kind, size, value[meant], there)
+                > CAUTION * value[meant]
+            ):
                 own[:] = False
                 answer[job] = TOO_DEAR
                 continue

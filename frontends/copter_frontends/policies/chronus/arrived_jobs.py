@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, PLACED, WAITS, answer_in_turn
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
-from copter_frontends.policies.chronus.job_book import Now, SloBook, SloRecord
+from copter_frontends.policies.chronus.job_book import GivenLeases, Now, SloBook, SloRecord
 from copter_frontends.policies.chronus.options import Bools, Ints, Options
 
 NO_DEMAND = np.zeros((3, 1, 1)), np.ones(2), 0.0, 1.0
@@ -57,7 +58,7 @@ class ArrivedJobs:
     def rest(self, now: Now | None) -> None:
         """Note what is left of the current lease, which is no more than before."""
         if self.now is not None:
-            self.now = Now(self.now.lease, self.now.begins_s, self.now.seconds, self.now.free * 0) if now is None else now
+            self.now = replace(self.now, free=np.zeros_like(self.now.free)) if now is None else now
 
     def answer(
         self, begin: int, use: Ints, free: Ints, gpus: Ints, may_move: int, demand: ExpectedDemand | None, now_s: float
@@ -92,21 +93,17 @@ class ArrivedJobs:
             demand.recorded(now_s, fade)
         return int(end)
 
-    def joins(self, number: int) -> bool:
-        """Return whether a job has the rest of the current lease."""
-        return bool(self.answers[number] == AT_ONCE)
-
-    def given(self, begin: int, end: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-        """Return the jobs that got leases, and of their options: mode, GPU type, GPUs, deadline, and leases to it."""
+    def given(self, begin: int, end: int) -> GivenLeases:
+        """Return the leases of the jobs in this range that got some."""
         said = self.answers[begin:end]
         which = np.flatnonzero((said == PLACED) | (said == AT_ONCE)) + begin
-        now = self.answers[which] == AT_ONCE
-        columns = [
-            np.where(now, _picked(late, self._row[which], now), _picked(plain, self._row[which], ~now))
+        now, row = self.answers[which] == AT_ONCE, self._row[which]
+        mode, kind, gpus, step, last = (
+            np.where(now, _picked(late, row, now), _picked(plain, row, ~now))
             for plain, late in zip(_columns(self._options), _columns(self._at_once), strict=True)
-        ]
-        mode, kind, gpus, step, last = columns
-        return which, mode, kind, gpus, step, last
+        )
+        records = [self.records[at] for at in which.tolist()]
+        return GivenLeases(records, mode, kind, gpus, step, last, self.taken[which])
 
 
 def _columns(options: Options) -> tuple[Ints, ...]:

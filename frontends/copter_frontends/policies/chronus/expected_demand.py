@@ -30,7 +30,8 @@ def _bin(density: float) -> int:
 @compiled
 def _over(mean_over: float, scale: float) -> float:
     """Return the mean of the positive part of a logistic variable with this mean and scale."""
-    return scale * np.logaddexp(0.0, mean_over / scale)
+    mean: float = scale * np.logaddexp(0.0, mean_over / scale)
+    return mean
 
 
 @compiled
@@ -58,10 +59,11 @@ def reward_lost(
         return 0.0
     earned = seen[2, kind, better:].sum() + PRIOR_WORTH * prior
     mean, scale = taken / leases, TO_SCALE * np.sqrt((seen[1, kind, better:].sum() + prior) / leases)
-    lost = 0.0
+    lost: float = 0.0
     for each in free:
         lost += _over(mean - each + gpus, scale) - _over(mean - each, scale)
-    return lost * earned / taken
+    worth: float = lost * earned / taken
+    return worth
 
 
 class ExpectedDemand:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
 from copter_frontends.policies.chronus.mode_times import ModeTimes
-from copter_frontends.policies.chronus.options import Floats, Ints, Options
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
-
-if TYPE_CHECKING:
-    from copter_frontends.policies.chronus.arrived_jobs import ArrivedJobs
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
 
@@ -221,6 +217,27 @@ class Now:
     begins_s: float
     seconds: float
     free: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLeases:
+    """Leases given to some jobs.
+
+    Attributes
+    ----------
+    records : list of SloRecord
+    mode, kind, gpus, step, last : int64 arrays (records,)
+        Each job's option, as in :class:`.Options`.
+    taken : bool array (records, leases)
+    """
+
+    records: list[SloRecord]
+    mode: Ints
+    kind: Ints
+    gpus: Ints
+    step: Ints
+    last: Ints
+    taken: Bools
 
 
 class SloBook:
@@ -431,28 +448,21 @@ class SloBook:
         record.reach = int(draft.options.last[row]) + first
         self._note(record, given)
 
-    def give_arrived(self, batch: ArrivedJobs, begin: int, end: int, first: int) -> set[int]:
-        """Store the leases that a pass has given to arrived jobs, with the rest of the current lease if it said so.
-
-        Returns the numbers of the jobs that got leases.
-        """
-        which, modes, kinds, gpus, steps, last = batch.given(begin, end)
-        if not len(which):
-            return set()
-        number, lease = np.nonzero(batch.taken[which])
-        self._totals(first).add(kinds[number], lease + first, gpus[number])
-        parts = np.split(lease + first, np.cumsum(np.bincount(number, minlength=len(which)))[:-1])
-        numbers = which.tolist()
-        for at, own, mode, step, ends in zip(
-            numbers, parts, modes.tolist(), steps.tolist(), (last + first).tolist(), strict=True
-        ):
-            record = batch.records[at]
+    def give_new(self, given: GivenLeases, first: int) -> None:
+        """Store leases of jobs that had none."""
+        if not given.records:
+            return
+        number, lease = np.nonzero(given.taken)
+        lease += first
+        self._totals(first).add(given.kind[number], lease, given.gpus[number])
+        parts = np.split(lease, np.cumsum(given.taken.sum(axis=1))[:-1])
+        columns = (given.mode.tolist(), given.step.tolist(), (given.last + first).tolist())
+        for record, own, mode, step, reach in zip(given.records, parts, *columns, strict=True):
             self._changed.append(record.job.id)
-            record.leases, record.mode, record.step, record.reach = own, mode, step, ends
-        if numbers and batch.joins(numbers[-1]):
-            assert batch.now is not None
-            record = batch.records[numbers[-1]]
-            joined = np.array([batch.now.lease], dtype=np.int64)
-            record.leases, record.joined_s = np.append(joined, record.leases), batch.now.begins_s
-            self._note(record, joined)
-        return set(numbers)
+            record.leases, record.mode, record.step, record.reach = own, mode, step, reach
+
+    def give_rest(self, record: SloRecord, now: Now) -> None:
+        """Give a job the rest of the current lease, before its other leases."""
+        rest = np.array([now.lease], dtype=np.int64)
+        record.leases, record.joined_s = np.append(rest, record.leases), now.begins_s
+        self._note(record, rest)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, SCARCE, SQUEEZE, TOO_DEAR
+from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, PLACED, SCARCE, SQUEEZE, TOO_DEAR
 from copter_frontends.policies.chronus.arrived_jobs import ArrivedJobs
 from copter_frontends.policies.chronus.draft import MOST_MOVED, Draft
 from copter_frontends.policies.chronus.exact_plan import exact_plan
@@ -256,15 +256,17 @@ class Selector:
 
     def _give(self, batch: ArrivedJobs, begin: int, end: int, now_s: float, first: int) -> Admission:
         """Store the answers to these arrived jobs; returns the last one."""
-        given = self.book.give_arrived(batch, begin, end, first)
-        for at, record in enumerate(batch.records[begin:end], begin):
-            said = batch.answers[at]
+        given = batch.given(begin, end)
+        self.book.give_new(given, first)
+        if batch.answers[end - 1] == AT_ONCE and batch.now is not None:
+            self.book.give_rest(batch.records[end - 1], batch.now)
+        for record, said in zip(batch.records[begin:end], batch.answers[begin:end].tolist(), strict=True):
             if said == TOO_DEAR:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "its leases are worth more to the jobs that come")
-            elif at in given:
+            elif said in (PLACED, AT_ONCE):
                 self._promise(record, now_s)
         last = batch.records[end - 1]
-        return self._admitted(last, ()) if end - 1 in given else Admission(last.job.id, last.standing)
+        return self._admitted(last, ()) if last.promised >= 0 else Admission(last.job.id, last.standing)
 
     def _admit_with_moves(
         self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
