@@ -99,6 +99,11 @@ TABLES = [
         "hadar_jct_continuous",
         "hadar_jct.py --arrivals continuous --jobs-per-hour 1.5 --seeds 3 --schedulers hadar,gavel,tiresias,yarn",
     ),
+    Table(
+        "hadar_jct_arrivals",
+        "hadar_jct.py --arrivals continuous --jobs-per-hour 68.6 --seeds 5 --schedulers hadar,gavel,tiresias,yarn",
+        "0 to 4",
+    ),
     Table("hadar_reasons", "hadar_reasons.py --jobs 120 --scale 0.5 --seeds 3"),
     Table("hadar_jct_480", "hadar_jct.py --seeds 3 --schedulers hadar,gavel,tiresias,yarn"),
     Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 3"),
