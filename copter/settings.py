@@ -153,9 +153,15 @@ class Settings:
         return cls(**{RENAMED.get(name, name): value for name, value in values.items() if name not in FORMER})
 
     def limited_to(self, seconds: float) -> Settings:
-        """Return these settings with the shorter of the two time limits; the other settings are not checked again."""
-        self._require_type("time_limit_s", seconds, float)
-        self._require(seconds > 0, "time_limit_s", seconds, "> 0")
+        """Return these settings with the shorter of the two time limits; the other settings are not checked again.
+
+        Raises SettingsError for a deadline that is no number above zero.
+        """
+        self._require_type("deadline_s", seconds, float)
+        if not seconds > 0:
+            raise SettingsError(
+                f"deadline_s is {seconds!r}, must be a number above 0: the seconds that a solve may take"
+            )
         if seconds >= self.time_limit_s:
             return self
         limited = object.__new__(Settings)

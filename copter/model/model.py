@@ -62,7 +62,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
     --------
     >>> import copter
     >>> model = copter.Model(sense="max")
-    >>> model.add_resources("gpu", 4)
+    >>> model.add_resource("gpu", 4)
     >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]})
     >>> copter.Session(model).solve().of("job").tolist()
     [0.0, 1.0]
@@ -83,7 +83,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [-1.0], {"gpu": [2]})
         >>> model.to_linear_program().row_upper.tolist()
         [4.0, 1.0]
@@ -102,7 +102,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         >>> import copter
         >>> model = copter.Model()
         >>> with model.batch():
-        ...     model.add_resources("gpu", 4)
+        ...     model.add_resource("gpu", 4)
         ...     model.add_request("job", [-1.0], {"gpu": [1]})
         >>> model.resources, model.requests
         (('gpu',), ('job',))
@@ -166,7 +166,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
         >>> model.requests
         ('job',)
@@ -222,7 +222,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         Parameters
         ----------
         requests : sequence of ids (k,)
-        costs : array_like (k, n)
+        costs : array_like or DataFrame (k, n)
         template : Template
         limit, at_least, scale, offset : float or array_like (k,)
         lower, upper : float
@@ -240,7 +240,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> sizes = model.add_template({"gpu": [1, 2]})
         >>> model.add_requests(["a", "b"], [[1.0, 1.8], [1.0, 1.5]], template=sizes)
         >>> model.n_columns
@@ -284,7 +284,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0], {"gpu": [1]})
         >>> model.remove_request("job")
         >>> model.requests
@@ -351,7 +351,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
         >>> model.fix("job", 0)
         >>> copter.Session(model).solve().of("job").tolist()

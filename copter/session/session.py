@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
-from copter.errors import InternalError, InvalidDataError, SnapshotError
+from copter.errors import EditNotAllowedError, InternalError, InvalidDataError, SnapshotError
 from copter.highs.lp import require_highspy
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
@@ -90,12 +90,12 @@ class Session:
     --------
     >>> import copter
     >>> model = copter.Model(sense="max")
-    >>> model.add_resources("gpu", 1)
+    >>> model.add_resource("gpu", 1)
     >>> model.add_request("job", [3.0], {"gpu": [2]})
     >>> session = copter.Session(model)
     >>> session.solve().objective
     1.5
-    >>> model.add_resources("gpu", 1)
+    >>> model.add_resource("gpu", 1)
     >>> session.solve().objective
     3.0
     """
@@ -123,6 +123,23 @@ class Session:
         if journal is not None:
             self.journal(journal, sync)
 
+    def __repr__(self) -> str:
+        last = self.last_solution
+        return f"<Session of {self.model!r}, {'not solved yet' if last is None else f'last {last!r}'}>"
+
+    @property
+    def solution(self) -> Solution:
+        """What the last solve returned, also the LP's solution behind the last plan.
+
+        Raises
+        ------
+        EditNotAllowedError
+            Before the first solve; `last_solution` is None then.
+        """
+        if self.last_solution is None:
+            raise EditNotAllowedError("this session has not solved its model yet: call solve or solve_integer first")
+        return self.last_solution
+
     def solve(
         self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
     ) -> Solution:
@@ -147,7 +164,7 @@ class Session:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 1)
+        >>> model.add_resource("gpu", 1)
         >>> model.add_request("job", [3.0], {"gpu": [2]})
         >>> solution = copter.Session(model).solve(deadline_s=5.0)
         >>> solution.status.value, solution.objective, solution.gap < 1e-9
@@ -245,7 +262,7 @@ class Session:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 3)
+        >>> model.add_resource("gpu", 3)
         >>> for job in ("a", "b"):
         ...     model.add_request(job, [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
         >>> plan = copter.Session(model).solve_integer()

@@ -369,9 +369,9 @@ def test_wrong_setting(name: str, value: float) -> None:
 
 @pytest.mark.parametrize("deadline", [0.0, -1.0, NAN, "soon", [1.0]])
 def test_wrong_deadline(deadline: Any) -> None:
-    with pytest.raises(SettingsError, match="time_limit_s"):
+    with pytest.raises(SettingsError, match="deadline_s"):
         Session(some_model()).solve(deadline_s=deadline)
-    with pytest.raises(SettingsError, match="time_limit_s"):
+    with pytest.raises(SettingsError, match="deadline_s"):
         Session(some_model()).solve_integer("dive", deadline_s=deadline)
 
 

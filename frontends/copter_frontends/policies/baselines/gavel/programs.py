@@ -46,7 +46,7 @@ class Program(ABC):
         self.types = tuple(capacity)
         self.model = Model(sense="max")
         for kind, gpus in capacity.items():
-            self.model.add_resources(("gpus", kind), gpus)
+            self.model.add_resource(("gpus", kind), gpus)
         self.session = Session(self.model, settings)
         self.requests: dict[str, Request] = {}
 
@@ -55,9 +55,9 @@ class Program(ABC):
         for kind, gpus in capacity.items():
             before = self.model.count(("gpus", kind))
             if gpus > before:
-                self.model.add_resources(("gpus", kind), gpus - before)
+                self.model.add_resource(("gpus", kind), gpus - before)
             elif gpus < before:
-                self.model.remove_resources(("gpus", kind), before - gpus)
+                self.model.remove_units(("gpus", kind), before - gpus)
         for job_id in [j for j, known in self.requests.items() if not _same(known, requests.get(j))]:
             self._remove(job_id)
             del self.requests[job_id]
@@ -122,12 +122,12 @@ class LevelProgram(Program):
     def _add(self, job_id: str, request: Request) -> None:
         value = request.value[request.value > 0]
         usage = {**self._usage(request, 1.0 / value), ("time", job_id): (1.0 / value).tolist()}
-        self.model.add_resources(("time", job_id), 1.0)
+        self.model.add_resource(("time", job_id), 1.0)
         self.model.add_request(job_id, np.ones(len(value)), usage=usage, limit=np.inf, upper=np.inf)
 
     def _remove(self, job_id: str) -> None:
         super()._remove(job_id)
-        self.model.drop_resource(("time", job_id))
+        self.model.remove_resource(("time", job_id))
 
     def reaches(self, level: float) -> tuple[Shares, float]:
         """Solve at a level; returns the shares, with a bound on the objective, and the next level to try.
