@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 # that they wait for. OpenMP reads this variable when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from copter import worth
 from copter.errors import (
     CopterError,
     DimensionError,
@@ -100,6 +101,7 @@ __all__ = [
     "solve",
     "solve_integer",
     "with_record",
+    "worth",
     "write_lp",
     "write_mps",
 ]

@@ -35,12 +35,14 @@ from copter.model.private_rows import PrivateRows, bounds_of_rows, private_patte
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits
 from copter.model.usage import Usage
+from copter.model.worth_edits import WorthEdits
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
+from copter.worth import Worth
 
 Floats = NDArray[np.float64]
 
 
-class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
+class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
@@ -130,6 +132,8 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         private_rows: PrivateRows | None = None,
         row_lower: ArrayLike | None = None,
         row_upper: ArrayLike | None = None,
+        worth: Worth | None = None,
+        rates: ArrayLike | None = None,
     ) -> None:
         """Add a block of columns; its objective coefficients are ``scale * cost + offset``.
 
@@ -157,10 +161,17 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             Rows over these columns alone; a template has its own.
         row_lower, row_upper : float or array_like (rows,), optional
             Bounds of the private rows, to replace those that came with the rows' coefficients.
+        worth : Worth, optional
+            A concave function of the request's total rates'x, added to the objective of a maximisation
+            (`copter.worth`; equation W1). Such a request has a finite limit, and no bounds or rows besides.
+        rates : float or array_like (n,), optional
+            What a unit of each column adds to the total; needed with a worth.
 
         Raises
         ------
         DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
+        EditNotAllowedError
+            For a worth in a minimisation, or of a request with other bounds.
 
         Examples
         --------
@@ -196,9 +207,13 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         scale, offset = self._signed(request, scale, offset)
         require_finite_costs(request, costs, scale, offset)
         bounds = private_table([request], private, row_lower, row_upper)
-        self.ledger.apply(
-            "add", request, source, costs, limit, low, high, scale, offset, whole, rounding, least, bounds
-        )
+        rest = (source, costs, limit, low, high, scale, offset, whole, rounding, least, bounds)
+        if worth is None and rates is None:
+            self.ledger.apply("add", request, *rest)
+            return
+        with self.batch():
+            self.ledger.apply("add", request, *rest)
+            self.update_worths([request], worth, None if rates is None else [rates])
 
     def add_requests(
         self,
@@ -216,6 +231,8 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         cost_dtype: DTypeLike | None = None,
         row_lower: ArrayLike | None = None,
         row_upper: ArrayLike | None = None,
+        worths: Worth | Sequence[Worth] | None = None,
+        rates: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> None:
         """Add many requests that share one template; on an error, none is added.
 
@@ -231,6 +248,9 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         cost_dtype : dtype, optional
         row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
             Bounds of the private rows, to replace the template's own.
+        worths : Worth or sequence of k, optional
+            See :meth:`add_request`.
+        rates : array_like (k, n), optional
 
         Raises
         ------
@@ -273,9 +293,13 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             [r for _, r in stored],
         )
         bounds = private_table(ids, template.private, row_lower, row_upper)
-        self.ledger.apply(
-            "add_many", ids, template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds
-        )
+        rest = (template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds)
+        if worths is None and rates is None:
+            self.ledger.apply("add_many", ids, *rest)
+            return
+        with self.batch():
+            self.ledger.apply("add_many", ids, *rest)
+            self.update_worths(ids, worths, rates)
 
     def remove_request(self, request: Hashable) -> None:
         """Remove a request with its columns and its limit.

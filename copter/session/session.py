@@ -19,6 +19,7 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
 from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
+from copter.methods.worth_round import worth_solve
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
@@ -169,7 +170,8 @@ class Session:
             self._recorder.event("reset")  # a tape does not hold the solve that was ended
         self._restart = INTERRUPTED  # unless the solve comes to its end
         with Watch(settings.time_limit_s) as watch:
-            solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
+            solve = worth_solve if self.model.ledger.worths else warm_solve
+            solution = solve(self.model, self._iterate, settings, watch, callback, reason)
         diverged = f"the last solve ended {solution.status.value}" if solution.status in DIVERGED else None
         told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
         job = None
