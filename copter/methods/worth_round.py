@@ -13,7 +13,7 @@ from copter.methods.protocol import Callback
 from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
 from copter.methods.worth.program import WorthProgram
-from copter.methods.worth.solve import FIRST_MU, RISE, Answer, Newton
+from copter.methods.worth.solve import FIRST_MU, Answer, Newton
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
 from copter.model.model import Model
@@ -55,20 +55,20 @@ def worth_solve(
     m = matrix.n_rows
     newton = Newton(
         program,
-        matrix.row_lower[:m].copy(),
-        matrix.row_upper[:m].copy(),
+        (matrix.row_lower[:m].copy(), matrix.row_upper[:m].copy()),
         (settings.tolerance, settings.absolute_tolerance),
+        model.offset,
         watch,
     )
     warm = isfinite(iterate.mu) and bool(iterate.y.any())
     y = ledger.sign * iterate.y if warm else newton.first_prices()
-    answer = newton.run(y, min(iterate.mu * RISE, FIRST_MU) if warm else FIRST_MU)
+    answer = newton.run(y, iterate.mu if warm else FIRST_MU)
     if answer.ended in ("stalled", "diverged"):
         infeasible = without_point(model, settings, watch, restart_reason)
         if infeasible is not None:
             return infeasible
     if answer.ended == "optimal":
-        iterate.y, iterate.mu = ledger.sign * answer.y, answer.mu
+        iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
     if callback is not None:
         callback(answer.passes, ended.proven.residuals.gap, ended.proven.residuals.primal_absolute)
@@ -85,9 +85,9 @@ def ended_of(model: Model, program: WorthProgram, newton: Newton, answer: Answer
     """Convert the answer to the model's terms; its bound is rounded outward."""
     ledger = model.ledger
     rounding = ledger.matrix.rounding_bound()
-    bound = answer.bound + answer.margin + rounding * (1.0 + 1e-12) + model.offset
-    bound += 8e-16 * (abs(answer.bound) + abs(model.offset) + rounding)
-    objective = answer.objective + model.offset
+    bound = answer.bound + answer.margin + rounding * (1.0 + 1e-12)
+    bound += 8e-16 * (abs(answer.bound) + rounding)
+    objective = answer.objective
     sides = np.concatenate((newton.lower, newton.upper))
     norm = float(np.linalg.norm(sides[np.isfinite(sides)]))
     gap = relative_gap(objective, bound) if isfinite(objective) else float("inf")

@@ -64,7 +64,8 @@ class WorthProgram:
         self.place[self.slots[alive]] = alive
         self.passes = Requests(self.parts, self._rows)
         self.packing = np.ones(self._rows, dtype=bool)
-        self.packing[self.parts["row"][self.parts["value"] < 0.0]] = False
+        if self.parts["value"].min(initial=0.0) < 0.0:
+            self.packing[self.parts["row"][self.parts["value"] < 0.0]] = False
 
     def _patch(self, ledger: Ledger, changed: Ints) -> None:
         """Replace the requests in these slots: the old ones get no columns, the new ones come last."""
@@ -89,19 +90,10 @@ class WorthProgram:
         """Return (slot << 32 | column, value) of the columns of x that are not zero, ascending."""
         x = self.passes.x
         at = np.flatnonzero(x)
-        owner = np.repeat(np.arange(len(self.slots)), self.parts["count"])
-        column = np.repeat(self.parts["start"] - _before(self.parts["count"]), self.parts["count"])
-        request = np.zeros(len(x), dtype=np.int64)
-        request[column + np.arange(len(column))] = owner
-        key = self.slots[request[at]].astype(np.int64) << 32 | self.columns[at]
+        owner = np.searchsorted(self.parts["start"], at, side="right") - 1
+        key = self.slots[owner].astype(np.int64) << 32 | self.columns[at]
         order = np.argsort(key)
         return key[order], x[at][order]
-
-
-def _before(counts: Ints) -> Ints:
-    """Return the sum of all counts before each."""
-    total: Ints = np.cumsum(counts, dtype=np.int32) - counts
-    return total
 
 
 def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:

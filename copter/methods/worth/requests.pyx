@@ -46,7 +46,7 @@ cdef class Requests:
     cdef const char[::1] idle
     cdef readonly object slope, x, used
     cdef double[::1] s_, x_, used_, q, weight
-    cdef int[::1] near
+    cdef int[::1] near, hint
 
     def __init__(self, parts, int n_rows):
         self.n = len(parts["count"])
@@ -61,6 +61,7 @@ cdef class Requests:
         self.s_, self.x_, self.used_ = self.slope, self.x, self.used
         self.q, self.weight = np.zeros(self.most), np.zeros(self.most + 1)
         self.near = np.zeros(self.most + 1, dtype=np.int32)
+        self.hint = np.zeros(self.n, dtype=np.int32)  # of each request, the line at which its last walk has ended
 
     cdef inline Curve curve_of(self, int r) noexcept nogil:
         cdef Curve u
@@ -88,7 +89,7 @@ cdef class Requests:
         cdef int j, low = -1, after
         cdef int n = self.count[r]
         cdef const double* v = &self.rate[self.start[r]]
-        cdef double L = self.limit[r], least, v_low = 0.0, q_low = 0.0, crossing, at, root
+        cdef double L = self.limit[r], least, v_low = 0.0, q_low = 0.0, crossing, root
         least = 0.0 if u.kind == LOG or u.kind == POWER else -INFINITY
         if not self.idle[r]:
             q_low = -INFINITY
@@ -106,11 +107,12 @@ cdef class Requests:
         found.s = least
         while True:
             crossing, after = INFINITY, -1
+            j = self.hint[r]
+            if v[j] > v_low:
+                crossing, after = (q_low - self.q[j]) / (v[j] - v_low), j
             for j in range(n):
-                if v[j] > v_low:
-                    at = (q_low - self.q[j]) / (v[j] - v_low)
-                    if at < crossing or (after >= 0 and at == crossing and v[j] > v[after]):
-                        crossing, after = at, j
+                if v[j] > v_low and (after < 0 or q_low - self.q[j] < crossing * (v[j] - v_low)):
+                    crossing, after = (q_low - self.q[j]) / (v[j] - v_low), j
             if crossing < found.s:
                 crossing = found.s
             root = slope_after(u, L * v_low)
@@ -122,6 +124,7 @@ cdef class Requests:
             found.s = crossing
             if least_total(u, crossing) <= L * v[after]:
                 found.low, found.beyond = low, after
+                self.hint[r] = after
                 return found
             low, q_low, v_low = after, self.q[after], v[after]
 
@@ -156,9 +159,11 @@ cdef class Requests:
                 change = (L * (flat + width * p) - total) / (L * width + falls * tau / (width * p * (1.0 - p)))
                 if not 1e-12 < p - change < 1.0 - 1e-12:
                     return 0
-                p -= change
-                if fabs(change) < 1e-10 * p * (1.0 - p):
+                if fabs(change) < 2e-3 * p * (1.0 - p):  # what is left is its square, times mu
+                    t -= tau * change / (width * p * (1.0 - p))
+                    p -= change
                     break
+                p -= change
             else:
                 return 0
             s += t

@@ -15,15 +15,18 @@ from copter.runtime.watch import Watch
 Floats = NDArray[np.float64]
 
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
-FALL = 0.1  # of the smoothing, from one level to the next
+FALL = 0.3  # of the smoothing, from one level to the next
 LEAST_MU = 1e-13  # below, exponents lose all digits
-RISE = 30.0  # a warm solve starts with the last smoothing times this: its first step must see changed requests
+RISE = 2.0  # the next solve's smoothing over this one's, where this one's gap is below EASY of what is wanted
+EASY = 0.3
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
+LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 MOST_STEPS = 300  # Newton steps of a solve
 RIDGE = 1e-9  # share of a row's own curvature that is added to it
 FLAT = 1e-7  # least curvature of a row: its usage for each unit of price, as a share of both
-ENOUGH = 0.3  # a step is taken when the slope along it has fallen to this share
+ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share
+FAILURES = 12  # smoothings at which no step helps, after which a solve is given up
 SHORTER = 30  # times a step is shortened
 DIVERGED = 1e9  # prices above the largest worth of a unit times this: the rows contradict each other
 
@@ -37,7 +40,7 @@ class Answer:
     y : ndarray (rows,)
         Prices; the program's passes hold the point and the slopes.
     objective, bound, margin : float
-        Without the model's constant; the bound lacks its margin.
+        With the model's constant; the bound lacks its margin.
     over : ndarray (rows,)
         How far each row is violated.
     ended : {"optimal", "diverged", "stalled", "stopped"}
@@ -66,11 +69,18 @@ class Newton:
     """A solve from prices y and a smoothing mu, until the gap and the rows are within tolerance."""
 
     def __init__(
-        self, program: WorthProgram, lower: Floats, upper: Floats, tolerances: tuple[float, float], watch: Watch
+        self,
+        program: WorthProgram,
+        bounds: tuple[Floats, Floats],
+        tolerances: tuple[float, float],
+        offset: float,
+        watch: Watch,
     ) -> None:
-        self.program, self.lower, self.upper = program, lower, upper
+        self.program, self.offset = program, offset
+        self.lower, self.upper = bounds
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
+        self.damping = 1.0
         self.size = float(np.sum(np.abs(program.parts["size"])))  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
@@ -85,7 +95,8 @@ class Newton:
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.best: Answer | None = None
         self.hessian = np.zeros((len(y), len(y)))
-        y, failures, stale = self.clipped(y), 0, True
+        y, failures, stale, strict = self.clipped(y), 0, True, 1.0
+        spare = inf
         ended = "stalled"
         start = float(np.abs(y).max(initial=0.0)) + self.size
         while self.steps < MOST_STEPS:
@@ -99,28 +110,41 @@ class Newton:
             decrement = float(slope @ step) * -0.5
             wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
             loose = float(np.abs(slope[free]) @ np.abs(y[free]))
-            if decrement <= CLOSE * wanted and loose <= NEAR * wanted:
+            close = decrement <= CLOSE * wanted * strict and loose <= NEAR * wanted * strict
+            if close and float(np.abs(slope[free]).max(initial=0.0)) <= spare:
                 answer = self.judged(y, mu)
                 if answer.gap <= self.tolerance and self.holds(answer):
                     return self.closed(answer, "optimal")
+                if not self.holds(answer):  # shrinking the point does not mend it: the prices must
+                    spare = 0.1 * min(self.most_over, self.tolerance)
                 if mu <= LEAST_MU:
                     break
-                mu, stale = mu * FALL, True
+                mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
                 ended = "diverged"
                 break
             moved = self.searched(y, slope, step, mu)
-            if moved is None:
+            if moved is None:  # rounding hides what is left: less smoothing, or the end
+                self.respond(y, mu)
+                answer = self.judged(y, mu)
+                if answer.gap <= self.tolerance and self.holds(answer):
+                    return self.closed(answer, "optimal")
                 failures += 1
-                if failures > 3 or mu <= LEAST_MU:
-                    break
-                mu, stale = mu * FALL, True
+                if failures > FAILURES or mu <= LEAST_MU:
+                    return self.closed(answer, "stalled")
+                mu, stale, self.damping = mu * FALL, True, 1.0
                 continue
             y = moved
             self.steps += 1
         self.respond(y, mu)
-        return self.closed(self.judged(y, mu), ended)
+        answer = self.judged(y, mu)
+        good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
+        return self.closed(answer, "optimal" if good else ended)
+
+    def next_mu(self, answer: Answer) -> float:
+        """Return the smoothing of the next solve: wider where this one's gap leaves room."""
+        return min(answer.mu * (RISE if answer.gap < EASY * self.tolerance else 1.0), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took."""
@@ -156,7 +180,7 @@ class Newton:
             part = self.hessian[np.ix_(free, free)]
             diagonal = np.einsum("ii->i", part)
             scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
-            diagonal += RIDGE * diagonal + FLAT * (np.abs(used[free]) + np.abs(slope[free])) / scale + 1e-300
+            diagonal += RIDGE * diagonal + FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale + 1e-300
             try:
                 step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
             except LinAlgError:
@@ -168,26 +192,26 @@ class Newton:
 
         The dual is convex, so that where its slope along the step is still negative it has fallen all the way (W10).
         """
-        share, low, falls = 1.0, 0.0, None
-        high = inf
+        share, low = 1.0, 0.0
         for _ in range(SHORTER):
             new = y + share * step
             new[(new > 0.0) & (y < 0.0) | (new < 0.0) & (y > 0.0)] = 0.0
             new = self.clipped(new)
             way = new - y
             falls = float(slope @ way)
-            if not falls < 0.0:
-                return None
+            if not falls < 0.0:  # what was cut off at zero has turned it
+                share *= 0.3
+                continue
             self.respond(new, mu)
             used = self.program.passes.used
             sign = np.where(new != 0.0, new, y)  # of the side of zero on which a price has moved
             paid = np.where(sign > 0.0, self.upper, np.where(sign < 0.0, self.lower, used))
             after = float((paid - used) @ way)
             if after <= ENOUGH * -falls:
+                self.damping = max(self.damping * 0.1, 1.0) if share > 0.5 else min(self.damping * 10.0, 1e6)
                 return new
-            high = share
             ratio = -falls / (-falls + after)
-            share = low + (high - low) * min(max(ratio, 0.05), 0.7)
+            share = low + (share - low) * min(max(ratio, 0.05), 0.7)
         return None
 
     def judged(self, y: Floats, mu: float) -> Answer:
@@ -203,12 +227,12 @@ class Newton:
         objective, _ = passes.worth()
         highest, margin = passes.bound(y)
         self.passes += 2
-        constant = float(self.program.constant.sum())
+        constant = float(self.program.constant.sum()) + self.offset
         paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
-        margin += 1e-15 * (len(y) + 4.0) * float(np.abs(paid).sum())
+        margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
         violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
         bound = highest + float(paid.sum()) + constant
-        self.size = abs(objective) if isfinite(objective) else self.size
+        self.size = abs(objective + constant) if isfinite(objective) else self.size
         return Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu)
 
     def holds(self, answer: Answer) -> bool:
