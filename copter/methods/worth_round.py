@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from copter.choose import Choice
 from copter.methods.answers import Ended, Proven, solution_of
 from copter.methods.protocol import Callback
-from copter.methods.warm import warm_solve
+from copter.methods.solve import solve
 from copter.methods.warm_state import WarmState
 from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
+from copter.model.assembly import assemble
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
 from copter.model.model import Model
@@ -25,6 +27,7 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+LEAST_S = 1e-3  # seconds of the linear program, where the time limit leaves none
 Keys = NDArray[np.int64]
 
 CONCAVE = Choice("worth", "requests have concave worths: Newton's method on prices")
@@ -64,9 +67,9 @@ def worth_solve(
     y = ledger.sign * iterate.y if warm else newton.first_prices()
     answer = newton.run(y, iterate.mu if warm else FIRST_MU)
     if answer.ended in ("stalled", "diverged"):
-        infeasible = without_point(model, settings, watch, restart_reason)
+        infeasible = without_point(model, settings, watch)
         if infeasible is not None:
-            return infeasible
+            return solution_of(model, infeasible, watch.elapsed_s, restart_reason)
     if answer.ended == "optimal":
         iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
@@ -75,10 +78,20 @@ def worth_solve(
     return solution_of(model, ended, watch.elapsed_s, restart_reason)
 
 
-def without_point(model: Model, settings: Settings, watch: Watch, reason: str | None) -> Solution | None:
-    """Return the verdict that no point keeps to the rows, from the model without its worths; None if one does."""
-    found = warm_solve(model, WarmState(), settings, watch, None, reason)
-    return found if found.status is Status.PRIMAL_INFEASIBLE else None
+def without_point(model: Model, settings: Settings, watch: Watch) -> Ended | None:
+    """Return the verdict that no point keeps to the rows, from the linear program without worths; None if one does."""
+    ledger = model.ledger
+    left = max(settings.time_limit_s - watch.elapsed_s, LEAST_S)
+    found = solve(assemble(ledger), replace(settings, time_limit_s=left, method="auto"))
+    if found.status is not Status.PRIMAL_INFEASIBLE or found.ray is None:
+        return None
+    y, nothing = np.zeros(ledger.matrix.n_rows), np.zeros(0)
+    key = np.zeros(0, dtype=np.int64)
+    values = WorthValues(ledger, key, nothing, y, np.zeros(ledger.matrix.n_slots))
+    sparse = SparseValues(key, nothing, y, ledger.slots_then(), dict(ledger.row_of), values)
+    residuals = found.residuals
+    proven = Proven(float("nan"), float("inf"), False, residuals)
+    return Ended(found.status, proven, sparse, CONCAVE, found.iterations, ray=lambda: found.ray)
 
 
 def ended_of(model: Model, program: WorthProgram, newton: Newton, answer: Answer, watch: Watch) -> Ended:

@@ -81,6 +81,11 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         Rows are the resources in the order added, then for each request its sum (if it has a limit or a least sum) and
         its private rows.
 
+        Raises
+        ------
+        EditNotAllowedError
+            If a request has a concave worth.
+
         Examples
         --------
         >>> import copter
@@ -90,6 +95,11 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         >>> model.to_linear_program().row_upper.tolist()
         [4.0, 1.0]
         """
+        if self.ledger.worths:
+            raise EditNotAllowedError(
+                f"{len(self.ledger.worths)} requests have a concave worth, which no linear program holds: drop_worth "
+                "takes it away"
+            )
         return assemble(self.ledger)
 
     def batch(self) -> AbstractContextManager[None]:

@@ -28,6 +28,8 @@ from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
+from copter.session.state import iterate_from, iterate_state
+from copter.session.worth_plans import linear_of
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
@@ -115,6 +117,7 @@ class Session:
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
         self._tree_road: TreeRoad | None = None
+        self._planner: Session | None = None  # of a model with concave worths
         # wall-clock time of rounding over this thread's processor time: above 1 on a busy machine
         self._slowness = 1.0
         # settings, a limit in seconds, the settings with that limit
@@ -238,6 +241,8 @@ class Session:
             with values that no request can have.
         UnknownHandleError
             For a `start` with a request that is not in the model.
+        EditNotAllowedError
+            If a request with a concave worth may take more than one whole column (docs/method/concave_worth.md).
         SettingsError
             If the deadline or the gap is not a number above zero, or there is something at the proof's path.
         CopterError
@@ -255,6 +260,9 @@ class Session:
         (2.8, [0, 1])
         """
         started = time.perf_counter()
+        if self.model.ledger.worths:
+            planner = self._worth_planner()
+            return planner.solve_integer(shim, deadline_s, proof, gap, start, callback, verbose)
         self._settings_by(deadline_s)
         if gap is not None:
             gap = checked_gap(gap)
@@ -284,6 +292,16 @@ class Session:
             if proof is None or not plan.is_feasible:
                 return plan
             return self._proven(plan, proof, started + whole_s)
+
+    def _worth_planner(self) -> Session:
+        """Return a session of the linear model that has this one's plans, with what the last one has learnt."""
+        before = self._planner
+        with self._guard.held("being planned"), self.model.ledger.guard.held("being planned"):
+            self._planner = Session(linear_of(self.model), self.settings)
+            if before is not None:
+                self._planner._iterate = iterate_from(iterate_state(before._iterate), self._planner.model)
+                self._planner._restart, self._planner._plan = before._restart, before._plan
+        return self._planner
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
         """Return the plan, or a better one if a search finds it, with its proof; the caller holds both guards."""
