@@ -66,6 +66,8 @@ def worth_solve(
     warm = isfinite(iterate.mu) and bool(iterate.y.any())
     y = ledger.sign * iterate.y if warm else newton.first_prices()
     answer = newton.run(y, iterate.mu if warm else FIRST_MU)
+    if answer.ended == "stalled":
+        answer = newton.run_surely()
     if answer.ended in ("stalled", "diverged"):
         infeasible = without_point(model, settings, watch)
         if infeasible is not None:

@@ -152,7 +152,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         request : hashable
             New id.
         cost : array_like (n,)
-            Copied.
+            Copied; with a worth also one number for all columns.
         usage, resources
             See :meth:`add_template`; or
         template : Template
@@ -209,6 +209,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
             private = private_pattern(f"request {request!r}", private_rows, n)
             source = (*pattern, private)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
+        cost = np.full(n, cost) if worth is not None and np.ndim(cost) == 0 else cost
         whole = integrality(f"request {request!r}: integer", integer, n)
         costs, rounding = stored_cost(request, checked_cost(request, cost, n), kind)
         limit = checked_limit(request, limit)

@@ -25,7 +25,8 @@ NEAR = 0.3  # ... and the prices of unused or overused units are below this shar
 MOST_STEPS = 300  # Newton steps of a solve
 RIDGE = 1e-9  # share of a row's own curvature that is added to it
 FLAT = 1e-7  # least curvature of a row: its usage for each unit of price, as a share of both
-ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share
+ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
+SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
 FAILURES = 12  # smoothings at which no step helps, after which a solve is given up
 SHORTER = 30  # times a step is shortened
 DIVERGED = 1e9  # prices above the largest worth of a unit times this: the rows contradict each other
@@ -80,7 +81,7 @@ class Newton:
         self.lower, self.upper = bounds
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
-        self.damping = 1.0
+        self.damping, self.enough = 1.0, ENOUGH
         self.size = float(np.sum(np.abs(program.parts["size"])))  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
@@ -93,7 +94,6 @@ class Newton:
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
-        self.best: Answer | None = None
         self.hessian = np.zeros((len(y), len(y)))
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         spare = inf
@@ -141,6 +141,11 @@ class Newton:
         answer = self.judged(y, mu)
         good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
         return self.closed(answer, "optimal" if good else ended)
+
+    def run_surely(self) -> Answer:
+        """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
+        self.enough, self.damping, self.steps = SURELY, 1.0, 0
+        return self.run(self.first_prices(), FIRST_MU)
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""
@@ -207,7 +212,7 @@ class Newton:
             sign = np.where(new != 0.0, new, y)  # of the side of zero on which a price has moved
             paid = np.where(sign > 0.0, self.upper, np.where(sign < 0.0, self.lower, used))
             after = float((paid - used) @ way)
-            if after <= ENOUGH * -falls:
+            if after <= self.enough * -falls:
                 self.damping = max(self.damping * 0.1, 1.0) if share > 0.5 else min(self.damping * 10.0, 1e6)
                 return new
             ratio = -falls / (-falls + after)
