@@ -40,7 +40,7 @@ copter's edits and solve. **Cold**: the first solve, of copter and of Clarabel. 
 of objectives from Clarabel's at 1e-8. The last column is the commit, the date, and the load of the machine before the
 row: figures of a busy machine are too high, mostly for both.
 
-| worth | jobs | edits | solve | most | Clarabel new | updated | ratio | cold: copter | Clarabel | gap, at most | apart | measured |
+| worth | jobs | edits | solve | most | Clarabel new | updated | ratio | cold: copter | Clarabel | gap | apart | measured |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 

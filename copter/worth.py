@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, log as logarithm
+from math import inf
+from math import log as logarithm
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

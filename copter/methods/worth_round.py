@@ -85,7 +85,8 @@ def without_point(model: Model, settings: Settings, watch: Watch) -> Ended | Non
     ledger = model.ledger
     left = max(settings.time_limit_s - watch.elapsed_s, LEAST_S)
     found = solve(assemble(ledger), replace(settings, time_limit_s=left, method="auto"))
-    if found.status is not Status.PRIMAL_INFEASIBLE or found.ray is None:
+    ray = found.ray
+    if found.status is not Status.PRIMAL_INFEASIBLE or ray is None:
         return None
     y, nothing = np.zeros(ledger.matrix.n_rows), np.zeros(0)
     key = np.zeros(0, dtype=np.int64)
@@ -93,7 +94,7 @@ def without_point(model: Model, settings: Settings, watch: Watch) -> Ended | Non
     sparse = SparseValues(key, nothing, y, ledger.slots_then(), dict(ledger.row_of), values)
     residuals = found.residuals
     proven = Proven(float("nan"), float("inf"), False, residuals)
-    return Ended(found.status, proven, sparse, CONCAVE, found.iterations, ray=lambda: found.ray)
+    return Ended(found.status, proven, sparse, CONCAVE, found.iterations, ray=lambda: ray)
 
 
 def ended_of(model: Model, program: WorthProgram, newton: Newton, answer: Answer, watch: Watch) -> Ended:

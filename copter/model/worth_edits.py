@@ -81,8 +81,8 @@ class WorthEdits(Inventory):
             raise EditNotAllowedError("a concave worth is maximised: make the model with sense='max'")
         kept = self.ledger.worths
         found: list[tuple[str, tuple[float, ...]]] = []
-        each_worth = [worths] * len(ids) if isinstance(worths, Worth) or worths is None else listed_for(
-            ids, "worths", worths
+        each_worth = (
+            [worths] * len(ids) if isinstance(worths, Worth) or worths is None else listed_for(ids, "worths", worths)
         )
         each_rate = [None] * len(ids) if rates is None else list(rates) if not np.isscalar(rates) else [rates]  # type: ignore[arg-type]
         if len(each_rate) != len(ids):

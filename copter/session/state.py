@@ -70,8 +70,11 @@ def model_state(model: Model) -> Plain:
         "exceptions": {at: list(pair) for at, pair in enumerate(exceptions) if len(pair[0])},
         "generation": matrix.generation[: matrix.n_slots],
         "free_slots": np.array(matrix.free_slots, dtype=np.int32),
-        "worths": {at: (*ledger.worths[slot][0], ledger.worths[slot][1]) for at, slot in enumerate(slots)
-                   if slot in ledger.worths},
+        "worths": {
+            at: (*ledger.worths[slot][0], ledger.worths[slot][1])
+            for at, slot in enumerate(slots)
+            if slot in ledger.worths
+        },
     }
 
 

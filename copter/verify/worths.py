@@ -33,17 +33,21 @@ def powered(base: Fraction, exponent: Fraction, up: bool) -> Fraction:
     return found * (1 + OUTWARD if up else 1 - OUTWARD)
 
 
-def conjugate(kind: str, numbers: Any, slope: float, most: Fraction) -> Any:
+def conjugate(kind: str, numbers: Any, slope: float, most: Any) -> Any:
     """Return an upper bound of u*(slope) over totals up to `most`; infinite if there is none."""
     s, given = Fraction(slope), [Fraction(each) for each in numbers]
+    total: Any
+    left: Any
     if kind == "pieces":
         total, left = given[0], most
         for at in range(1, len(given), 2):
-            length = min(given[at + 1], left) if at + 1 < len(given) else left
-            total, left = total + max(given[at] - s, 0) * max(length, 0), left - length
+            length: Any = min(given[at + 1], left) if at + 1 < len(given) else left
+            gain: Any = max(given[at] - s, Fraction(0))
+            total, left = total + gain * max(length, Fraction(0)), left - length
         return total
     if kind == "quadratic":
-        return max(given[0] - s, 0) ** 2 / (2 * given[1])
+        rest: Any = max(given[0] - s, Fraction(0))
+        return rest**2 / (2 * given[1])
     alpha, weight, floor = given if kind == "power" else (Fraction(1), *given)
     with localcontext() as context:
         context.prec = DIGITS
@@ -86,7 +90,8 @@ def point_worth(program: Program, flat: Flat, x: Any) -> float:
     for at, request in enumerate(program.requests.values()):
         if "worth" in request:
             part = x[flat.first[at] : flat.first[at + 1]]
-            found.append(value(*request["worth"], fsum((part * request["rates"]).tolist())))
+            kind, numbers = request["worth"]
+            found.append(value(kind, numbers, fsum((part * request["rates"]).tolist())))
     return fsum(found)
 
 
@@ -102,7 +107,8 @@ def add_slopes(program: Program, flat: Flat, slopes: Any) -> Any:
             continue
         kind, numbers = request["worth"]
         part, rates = slice(flat.first[at], flat.first[at + 1]), request["rates"]
-        assert (flat.low[part] >= 0).all() and (rates >= 0).all(), "a request with a worth has columns below zero"
+        assert (flat.low[part] >= 0).all(), "a request with a worth has columns below zero"
+        assert (rates >= 0).all(), "a request with a worth has rates below zero"
         if kind in ("log", "power") and slope <= 0 < numbers[-1]:
             slope = numbers[-2] / numbers[-1] ** (1 if kind == "log" else numbers[0]) * (1 + 8 * U)
         most = Fraction(float(request["limit"][0])) * Fraction(float(rates.max()))

@@ -37,6 +37,8 @@ class WorthProgram:
     passes : Requests
     """
 
+    _mark: Mark
+
     def __init__(self, ledger: Ledger) -> None:
         self._build(ledger)
 
@@ -127,10 +129,12 @@ def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:
             begin[at], count[at], limit[at], idle[at] = begin[at] + column, 1, min(value, limit[at]), 0
         if limit[at] <= 0.0:
             count[at] = 0
-        if held[at] is not None:
-            total = limit[at] * rate[begin[at]] if count[at] else 0.0
-            constant[at] = 0.0 if count[at] else Worth(*held[at][0])(0.0)
-            if Worth(*held[at][0])(float(total)) == -inf:
+        own = held[at]
+        if own is not None:
+            worth = Worth(*own[0])
+            total = float(limit[at] * rate[begin[at]]) if count[at] else 0.0
+            constant[at] = 0.0 if count[at] else worth(0.0)
+            if worth(total) == -inf:
                 name = next(each for each, place in ledger.slot_of.items() if place == slots[at])
                 raise EditNotAllowedError(
                     f"request {name!r} can have nothing, which its worth values at -inf: give the worth a floor"
@@ -176,12 +180,7 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
             continue
         found = known.get(worth)
         if found is None:
-            three = {
-                LOG: lambda n: (n[0], n[1], 1.0),
-                POWER: lambda n: (n[1], n[2], n[0]),
-                QUADRATIC: lambda n: (n[0], 0.0, n[1]),
-            }[name](numbers)
-            found = known[worth] = KINDS[name], three
+            found = known[worth] = KINDS[name], _three(name, numbers)
         kind[at], curve[at] = found
     a, floor, alpha = curve.T
     half = 0.5 * largest
@@ -199,3 +198,10 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
         "slopes": np.array(slopes),
         "lengths": np.array(lengths),
     }
+
+
+def _three(name: str, numbers: tuple[float, ...]) -> tuple[float, float, float]:
+    """Return the numbers of a worth other than pieces as the passes read them."""
+    if name == LOG:
+        return numbers[0], numbers[1], 1.0
+    return (numbers[1], numbers[2], numbers[0]) if name == POWER else (numbers[0], 0.0, numbers[1])

@@ -134,7 +134,7 @@ cdef class Requests:
         The share p of the steeper line solves z(p) = z*(s(p)), where s(p) is the slope at which the weights of both
         lines are p and 1 - p.
         """
-        cdef int j, step
+        cdef int j, _
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
         cdef double L = self.limit[r], s = at.s, flat, width, p, change, total, falls, top, t = 0.0
@@ -147,7 +147,7 @@ cdef class Requests:
             p = (least_total(u, s) / L - flat) / width
             if not 1e-12 < p < 1.0 - 1e-12:
                 return 0
-            for step in range(8):
+            for _ in range(8):
                 t = tau * log(p / (1.0 - p)) / width
                 if (u.kind == LOG or u.kind == POWER) and s + t <= 0.0:
                     return 0
@@ -192,7 +192,7 @@ cdef class Requests:
 
         near and weight hold them; -1 stands for being idle.
         """
-        cdef int j, step, count
+        cdef int j, _, count
         cdef int n = self.count[r]
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
@@ -222,7 +222,7 @@ cdef class Requests:
                     s = at.s if at.s > 0.0 else 1e-300
             elif s == -INFINITY:
                 s = slope_after(u, L * v[0])
-        for step in range(MOST_STEPS):
+        for _ in range(MOST_STEPS):
             top = 0.0 if may_idle else -INFINITY
             for j in range(n):
                 t = self.q[j] + s * v[j]
@@ -278,7 +278,7 @@ cdef class Requests:
 
     cdef void bend(self, int r, const Curve* u, double mu, int count, double[:, ::1] hessian) noexcept nogil:
         """Add A M A' of a request's near columns, M the derivative of x by q (W9)."""
-        cdef int i, j, k, l, a, b
+        cdef int i, j, k, e, a, b
         cdef int first = self.start[r]
         cdef double L = self.limit[r], factor, mean = 0.0, spread = 0.0, falls = 0.0, below, m
         factor = L * L / (mu * self.size[r])
@@ -304,8 +304,8 @@ cdef class Requests:
                     m -= (factor * self.weight[i] * (self.rate[first + a] - mean)
                           * (factor * self.weight[j] * (self.rate[first + b] - mean)) / below)
                 for k in range(self.entry[first + a], self.entry[first + a + 1]):
-                    for l in range(self.entry[first + b], self.entry[first + b + 1]):
-                        hessian[self.row[k], self.row[l]] += m * self.value[k] * self.value[l]
+                    for e in range(self.entry[first + b], self.entry[first + b + 1]):
+                        hessian[self.row[k], self.row[e]] += m * self.value[k] * self.value[e]
 
     def respond(self, const double[::1] y, double mu, double[:, ::1] hessian=None):
         """Set x, used and slopes to the smoothed responses at prices y, and add the second derivatives to `hessian`."""
@@ -409,4 +409,3 @@ cdef class Requests:
                 margin += 16.0 * U * size
         margin += (self.n + 16.0) * 2.0 * U * terms
         return total, margin
-

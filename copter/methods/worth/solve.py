@@ -185,7 +185,9 @@ class Newton:
             part = self.hessian[np.ix_(free, free)]
             diagonal = np.einsum("ii->i", part)
             scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
-            diagonal += RIDGE * diagonal + FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale + 1e-300
+            diagonal += (
+                RIDGE * diagonal + FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale + 1e-300
+            )
             try:
                 step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
             except LinAlgError:

@@ -41,7 +41,11 @@ def some_worth(rng: np.random.Generator) -> tuple[Worth | None, Any]:
 def some_model(seed: int) -> tuple[Model, Any]:
     """A random model and the same in CVXPY."""
     rng = np.random.default_rng(seed)
-    model, types, jobs = Model(sense="max", offset=float(rng.normal())), int(rng.integers(1, 5)), int(rng.integers(1, 12))
+    model, types, jobs = (
+        Model(sense="max", offset=float(rng.normal())),
+        int(rng.integers(1, 5)),
+        int(rng.integers(1, 12)),
+    )
     counts = rng.uniform(0.2, 1.5, types) * jobs / types
     for at, count in enumerate(counts.tolist()):
         model.add_resources(at, count)
@@ -222,9 +226,7 @@ def test_plans_have_their_true_worth_and_a_proven_bound() -> None:
     model, rates = Model(sense="max"), rng.uniform(0.5, 4.0, (5, 3))
     model.add_resources("gpu", 7.0)
     for job in range(5):
-        model.add_request(
-            job, 0.0, {"gpu": [1, 2, 4]}, integer=True, worth=worth.log(1.0 + job, 0.1), rates=rates[job]
-        )
+        model.add_request(job, 0.0, {"gpu": [1, 2, 4]}, integer=True, worth=worth.log(1.0 + job, 0.1), rates=rates[job])
     session = Session(model)
     best = -np.inf
     for choice in np.ndindex(*[4] * 5):
