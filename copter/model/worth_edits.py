@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,15 +80,9 @@ class WorthEdits(Inventory):
         different(ids, slots=slots)
         if self.ledger.sense != "max":
             raise EditNotAllowedError("a concave worth is maximised: make the model with sense='max'")
-        kept = self.ledger.worths
-        found: list[tuple[str, tuple[float, ...]]] = []
-        each_worth = (
-            [worths] * len(ids) if isinstance(worths, Worth) or worths is None else listed_for(ids, "worths", worths)
-        )
-        each_rate = [None] * len(ids) if rates is None else list(rates) if not np.isscalar(rates) else [rates]  # type: ignore[arg-type]
-        if len(each_rate) != len(ids):
-            raise DimensionError(f"{len(ids)} requests, but rates of {len(each_rate)}")
-        vectors = list[Floats]()
+        each_worth = self._each(ids, worths)
+        each_rate, sound = _rows(ids, rates)
+        kept, found, vectors = self.ledger.worths, list[tuple[str, tuple[float, ...]]](), list[Floats]()
         for request, slot, worth, rate in zip(ids, slots.tolist(), each_worth, each_rate, strict=True):
             before = kept.get(slot)
             if worth is not None and not isinstance(worth, Worth):
@@ -95,9 +90,18 @@ class WorthEdits(Inventory):
             if before is None and (worth is None or rate is None):
                 raise InvalidDataError(f"request {request!r} has no worth yet: give both worth and rates")
             self._require_plain(request, slot)
-            found.append((worth.kind, worth.numbers) if worth is not None else before[0])  # type: ignore[index]
-            vectors.append(self._rates(request, rate) if rate is not None else before[1])  # type: ignore[index]
+            old = before or (("", ()), np.zeros(0))
+            found.append(old[0] if worth is None else (worth.kind, worth.numbers))
+            if sound and len(rate) == self._template_at(slot).n_columns:
+                vectors.append(rate)
+            else:
+                vectors.append(old[1] if rate is None else self._rates(request, rate))
         self.ledger.apply("worth", ids, found, vectors)
+
+    @staticmethod
+    def _each(ids: list[Hashable], worths: Worth | Sequence[Worth] | None) -> list[Any]:
+        """Return the worth of each request; None for those that stay."""
+        return [worths] * len(ids) if isinstance(worths, Worth) or worths is None else listed_for(ids, "worths", worths)
 
     def drop_worth(self, request: Hashable) -> None:
         """Take a request's worth away, so that its objective is linear again."""
@@ -125,3 +129,16 @@ class WorthEdits(Inventory):
         why = self.ledger.not_plain(slot)
         if why is not None:
             raise EditNotAllowedError(f"request {request!r} cannot have a worth: {why}")
+
+
+def _rows(ids: list[Hashable], rates: ArrayLike | Sequence[ArrayLike] | None) -> tuple[list[Any], bool]:
+    """Return (the rates of each request, or None for those that stay; whether they are checked copies)."""
+    if rates is None:
+        return [None] * len(ids), False
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) == len(ids) and rates.dtype == np.float64:
+        table = rates.copy()
+        return list(table), bool(((table >= 0.0) & (table <= LARGEST_COST)).all() and table.any(axis=1).all())
+    rows = listed("rates", rates)
+    if len(rows) != len(ids):
+        raise DimensionError(f"{len(ids)} requests, but rates of {len(rows)}")
+    return rows, False
