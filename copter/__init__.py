@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 # that they wait for. OpenMP reads this variable when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from copter import worth
 from copter.errors import (
     CopterError,
     DimensionError,
@@ -38,6 +37,7 @@ except ModuleNotFoundError as error:
     ) from None
 from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
+from copter.problem import worth
 from copter.problem.explanation import Explanation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals, plan_gap

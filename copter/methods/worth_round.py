@@ -27,7 +27,6 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
-LEAST_S = 1e-3  # seconds of the linear program, where the time limit leaves none
 Keys = NDArray[np.int64]
 
 CONCAVE = Choice("worth", "requests have concave worths: Newton's method on prices")
@@ -83,7 +82,7 @@ def worth_solve(
 def without_point(model: Model, settings: Settings, watch: Watch) -> Ended | None:
     """Return the verdict that no point keeps to the rows, from the linear program without worths; None if one does."""
     ledger = model.ledger
-    left = max(settings.time_limit_s - watch.elapsed_s, LEAST_S)
+    left = max(settings.time_limit_s - watch.elapsed_s, 1e-3 * settings.time_limit_s)  # the verdict needs a little
     found = solve(assemble(ledger), replace(settings, time_limit_s=left, method="auto"))
     ray = found.ray
     if found.status is not Status.PRIMAL_INFEASIBLE or ray is None:

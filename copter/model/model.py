@@ -37,7 +37,7 @@ from copter.model.row_edits import RowEdits
 from copter.model.usage import Usage
 from copter.model.worth_edits import WorthEdits
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
-from copter.worth import Worth
+from copter.problem.worth import Worth
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import LARGEST_COST, Floats, different, listed, listed_for
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import as_floats
-from copter.worth import Worth
+from copter.problem.worth import Worth
 
 
 class WorthEdits(Inventory):

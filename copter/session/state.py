@@ -16,8 +16,8 @@ from copter.methods.warm_state import WarmState
 from copter.model.ledger import Ledger
 from copter.model.matrix import Template
 from copter.model.model import Model
+from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC
 from copter.shims import IntegerPlan
-from copter.worth import LOG, PIECES, POWER, QUADRATIC
 
 Plain = dict[str, Any]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from copter.errors import EditNotAllowedError, InvalidDataError
 from copter.model.model import Model
+from copter.problem.worth import Worth
 from copter.session.state import model_from, model_state
-from copter.worth import Worth
 
 
 def linear_of(model: Model) -> Model:

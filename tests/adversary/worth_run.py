@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from copter import Model, Session, Status, worth
+from copter.problem.worth import Worth
 from copter.verify.judge import verify
-from copter.worth import Worth
 
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE)
 

@@ -1,4 +1,4 @@
-# A concave worth of a total z >= 0, as the passes read it; numbers as in copter/worth.py.
+# A concave worth of a total z >= 0, as the passes read it; numbers as in copter/problem/worth.py.
 
 cdef enum:
     LINEAR, LOG, POWER, PIECES, QUADRATIC

@@ -12,7 +12,7 @@ from copter.errors import EditNotAllowedError
 from copter.methods.worth.requests import KINDS, Requests
 from copter.model.ledger import HeldWorth, Ledger
 from copter.model.matrix.changes import Mark
-from copter.worth import LOG, PIECES, POWER, QUADRATIC, Worth
+from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC, Worth
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

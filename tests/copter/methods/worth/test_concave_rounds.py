@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import EditNotAllowedError, InvalidDataError, Model, Session, Status, worth
+from copter.problem.worth import Worth
 from copter.verify.judge import verify
-from copter.worth import Worth
 
 cp = pytest.importorskip("cvxpy")
 
