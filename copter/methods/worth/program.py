@@ -152,9 +152,9 @@ def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:
     }
     largest = limit * np.maximum.reduceat(np.append(rate, 0.0), start[:-1]) if len(slots) else limit
     parts.update(_curves(held, largest))
-    most = np.maximum.reduceat(np.append(np.abs(cost), 0.0), start[:-1]) if len(slots) else limit
+    most = np.maximum.reduceat(np.append(np.maximum(cost, 0.0), 0.0), start[:-1]) if len(slots) else limit
     size = parts.pop("scale") + np.where(limit > 0.0, limit, 0.0) * most
-    parts["size"] = np.where(size > 0.0, size, 1.0)
+    parts["size"] = np.where(size > 0.0, size, float(size.mean()) if size.any() else 1.0)
     return parts, columns, constant
 
 
@@ -176,7 +176,8 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
             slopes += numbers[1::2]
             lengths += [*own, max(z - sum(own), 0.0)]
             kind[at], curve[at, 0] = KINDS[name], numbers[0]
-            scale[at] = z * (abs(numbers[1]) + abs(numbers[-1]))
+            rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
+            scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
             continue
         found = known.get(worth)
         if found is None:
@@ -188,7 +189,7 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
         mine = np.flatnonzero(kind == KINDS[name])
         scale[mine] = a[mine] * half[mine] * (half[mine] + floor[mine]) ** -alpha[mine]
     mine = np.flatnonzero(kind == KINDS[QUADRATIC])
-    scale[mine] = np.abs(a[mine]) * largest[mine] + alpha[mine] * largest[mine] ** 2
+    scale[mine] = np.abs(a[mine]) * np.minimum(np.abs(a[mine]) / alpha[mine], largest[mine])
     return {
         "kind": kind,
         "curve": curve,

@@ -176,23 +176,28 @@ class Newton:
 
     def direction(self, y: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return (slope of the smoothed dual, Newton's step, rows that may move), after a response at y."""
-        m = len(y)
-        used = self.program.passes.used
-        slope = self.side(y) - used
+        slope = self.side(y) - self.program.passes.used
         free = (y != 0.0) | (slope != 0.0)
-        step = np.zeros(m)
+        step = self.solved(y, slope, free)
+        wrong = (y == 0.0) & (step * slope > 0.0)
+        if wrong.any():  # they would leave the prices that their rows allow: they stay at zero
+            step = self.solved(y, slope, free & ~wrong)
+        return slope, step, free
+
+    def solved(self, y: Floats, slope: Floats, free: NDArray[np.bool_]) -> Floats:
+        """Return Newton's step of the rows that may move, zero for the others."""
+        step, used = np.zeros(len(y)), self.program.passes.used
         if free.any():
             part = self.hessian[np.ix_(free, free)]
             diagonal = np.einsum("ii->i", part)
             scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
-            diagonal += (
-                RIDGE * diagonal + FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale + 1e-300
-            )
+            flat = FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale
+            diagonal += RIDGE * diagonal + flat + 1e-300
             try:
                 step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
             except LinAlgError:
                 step[free] = -slope[free] / diagonal
-        return slope, step, free
+        return step
 
     def searched(self, y: Floats, slope: Floats, step: Floats, mu: float) -> Floats | None:
         """Return prices along a step, shortened until the slope along it has fallen; None if it never does.
