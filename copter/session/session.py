@@ -19,6 +19,7 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
 from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
+from copter.methods.worth_round import worth_solve
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
@@ -27,6 +28,8 @@ from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
+from copter.session.state import iterate_from, iterate_state
+from copter.session.worth_plans import linear_of
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
@@ -114,6 +117,7 @@ class Session:
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
         self._tree_road: TreeRoad | None = None
+        self._planner: Session | None = None  # of a model with concave worths
         # wall-clock time of rounding over this thread's processor time: above 1 on a busy machine
         self._slowness = 1.0
         # settings, a limit in seconds, the settings with that limit
@@ -186,7 +190,8 @@ class Session:
             self._recorder.event("reset")  # a tape does not hold the solve that was ended
         self._restart = INTERRUPTED  # unless the solve comes to its end
         with Watch(settings.time_limit_s) as watch:
-            solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
+            solve = worth_solve if self.model.ledger.worths else warm_solve
+            solution = solve(self.model, self._iterate, settings, watch, callback, reason)
         diverged = f"the last solve ended {solution.status.value}" if solution.status in DIVERGED else None
         told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
         job = None
@@ -253,6 +258,8 @@ class Session:
             with values that no request can have.
         UnknownHandleError
             For a `start` with a request that is not in the model.
+        EditNotAllowedError
+            If a request with a concave worth may take more than one whole column (docs/method/concave_worth.md).
         SettingsError
             If the deadline or the gap is not a number above zero, or there is something at the proof's path.
         CopterError
@@ -270,6 +277,9 @@ class Session:
         (2.8, [0, 1])
         """
         started = time.perf_counter()
+        if self.model.ledger.worths:
+            planner = self._worth_planner()
+            return planner.solve_integer(shim, deadline_s, proof, gap, start, callback, verbose)
         self._settings_by(deadline_s)
         if gap is not None:
             gap = checked_gap(gap)
@@ -299,6 +309,16 @@ class Session:
             if proof is None or not plan.is_feasible:
                 return plan
             return self._proven(plan, proof, started + whole_s)
+
+    def _worth_planner(self) -> Session:
+        """Return a session of the linear model that has this one's plans, with what the last one has learnt."""
+        before = self._planner
+        with self._guard.held("being planned"), self.model.ledger.guard.held("being planned"):
+            self._planner = Session(linear_of(self.model), self.settings)
+            if before is not None:
+                self._planner._iterate = iterate_from(iterate_state(before._iterate), self._planner.model)
+                self._planner._restart, self._planner._plan = before._restart, before._plan
+        return self._planner
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
         """Return the plan, or a better one if a search finds it, with its proof; the caller holds both guards."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model, Session, Settings, Solution, Status
+from copter import Model, Session, Settings, Solution, Status, worth
 
 Floats = NDArray[np.float64]
 
@@ -23,10 +23,11 @@ ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job in a program: its value per unit of time on each type, (types,), and its number of GPUs."""
+    """A job in a program: its value per unit of time on each type, (types,), its number of GPUs, and its weight."""
 
     value: Floats
     gpus: int
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,21 @@ class SumProgram(Program):
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
+class LogProgram(Program):
+    """max sum_m weight_m log(sum_j value_mj x_mj) under the same limits, by concave worths (B7a)."""
+
+    def _add(self, job_id: str, request: Request) -> None:
+        value = request.value[request.value > 0]
+        own = worth.log(request.weight)
+        self.model.add_request(job_id, 0.0, self._usage(request, np.ones(len(value))), worth=own, rates=value)
+
+    def solve(self) -> Shares:
+        """Maximise the sum of the logarithms."""
+        solution = self.session.solve()
+        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        return Shares(x, solution.objective, solution.bound, self._prices(solution))
+
+
 class LevelProgram(Program):
     """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
 
@@ -172,4 +188,8 @@ class LevelProgram(Program):
 
 
 def _same(one: Request, two: Request | None) -> bool:
-    return two is not None and one.gpus == two.gpus and bool(np.array_equal(one.value, two.value))
+    return (
+        two is not None
+        and (one.gpus, one.weight) == (two.gpus, two.weight)
+        and bool(np.array_equal(one.value, two.value))
+    )
