@@ -95,7 +95,7 @@ class Copter(pulp.LpSolver):  # type: ignore[misc, unused-ignore]
             program = program_of(lp, variables, rows, self.mip)
             if program.is_mixed_integer:
                 limit = self.settings.time_limit_s
-                asked = {} if limit == float("inf") else {"deadline_s": limit}
+                asked: dict[str, Any] = {} if limit == float("inf") else {"deadline_s": limit}
                 asked |= {} if self.gap is None else {"gap": self.gap}
                 found: Any = solve_integer(program, settings=self.settings, **asked)
             else:

@@ -100,7 +100,8 @@ def main() -> None:
         if minute % 10 == 0:
             prices = ", ".join(f"{kind} {max(fleet.session.solution.price(kind), 0.0):.3f}" for kind in GPUS)
             print(
-                f"minute {minute:2}: worth {plan.objective:6.1f}, gap {plan.gap:.2%}, {took:4.1f} ms; one more: {prices}"
+                f"minute {minute:2}: worth {plan.objective:6.1f}, gap {plan.gap:.2%}, {took:4.1f} ms; "
+                f"one more: {prices}"
             )
 
 

@@ -279,7 +279,8 @@ cdef class Template:
         self.pattern.own_value = double_pointer(own_value)
 
     def __repr__(self):
-        return f"<Template of {self.n_columns} columns, {len(self.coefficient)} entries of usage, {self.users} requests>"
+        entries = len(self.coefficient)
+        return f"<Template of {self.n_columns} columns, {entries} entries of usage, {self.users} requests>"
 
     @property
     def n_columns(self):
