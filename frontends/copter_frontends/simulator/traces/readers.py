@@ -86,7 +86,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
         result = " ".join(",".join(header).split())[:200] if header else "nothing: the file is empty"
         raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
     if not trace.jobs:
-        told = f"; the told: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
+        told = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
         counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
         raise TraceError(f"{name}: no usable line ({counts}{told}); {_EXPECTED}")
     return trace
