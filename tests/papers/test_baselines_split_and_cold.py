@@ -127,7 +127,7 @@ def test_without_time_the_last_plan_is_kept():
 
 
 def test_limits_are_checked():
-    with pytest.raises(SettingsError, match="deadline_s"):
+    with pytest.raises(SettingsError, match="time_limit_s"):
         ColdSiaPolicy(Cluster.of(TYPES), time_limit_s=0.0)
     with pytest.raises(SettingsError, match="relative_gap"):
         ColdSiaPolicy(Cluster.of(TYPES), relative_gap=-1.0)

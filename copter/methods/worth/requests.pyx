@@ -105,7 +105,7 @@ cdef class Requests:
                 if v[j] < v_low or (v[j] == v_low and self.q[j] > q_low):
                     low, q_low, v_low = j, self.q[j], v[j]
         found.s = least
-        while True:
+        while True:  # ends: every turn goes to a line of larger v
             crossing, after = INFINITY, -1
             j = self.hint[r]
             if v[j] > v_low:

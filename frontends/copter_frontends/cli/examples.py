@@ -32,7 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "kueue-controller": ("copter kueue-controller --help",),
     "doctor": ("copter doctor", "copter doctor --json"),
 }
-"""Examples of each command, run by tests/frontends/cli/test_examples.py in the order of `TASKS`."""
+"""Examples of each command, run by tests/frontends/cli/test_command_examples.py in the order of `TASKS`."""
 
 
 def meant(word: str, known: Any) -> str:
