@@ -69,6 +69,7 @@ class ByHighs:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_ = self.rows.indptr, self.rows.indices
         lp.a_matrix_.value_, lp.integrality_ = self.rows.data, [highspy.HighsVarType.kInteger] * n
+        highspy.Highs.resetGlobalScheduler(True)  # one that runs with other threads would refuse this solve
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
