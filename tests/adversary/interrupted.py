@@ -141,6 +141,7 @@ CALLS: dict[str, Call] = {
     "record": lambda at: at.session.record(at.folder / "other") if at.model.ledger.tape is None else None,
     "record(None)": lambda at: at.session.record(None),
 }
+FILED = ("save", "load", "record", "record(None)")  # these write or read files, which no two children may share
 PLAIN = frozenset(("save", "load", "compact", "reset", "solve", "solve_integer", "record", "record(None)"))
 
 
@@ -304,7 +305,7 @@ def at_an_instruction(seed: int, folder: Path) -> str | None:
         return None  # nothing of it is run by Python
     place = random.Random(seed).randrange(1, count + 1)
 
-    ready = None if with_[0] or with_[1] else shared(name, with_, folder)
+    ready = None if with_[0] or with_[1] or name in FILED else shared(name, with_, folder)
 
     def work() -> str | None:
         at = ready or prepared(name, folder / f"at-{seed}", with_)
@@ -319,7 +320,8 @@ def by_a_timer(seed: int, folder: Path) -> str | None:
     """Many calls in one process, each ended by a timer's signal somewhere, in C too."""
 
     def rung(number: int, frame: FrameType | None) -> None:
-        raise Interrupt
+        if frame is None or frame.f_code.co_filename != __file__:  # a later signal may come while this file judges
+            raise Interrupt
 
     def work() -> str | None:
         draw = random.Random(seed)
