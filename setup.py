@@ -114,6 +114,7 @@ def translated(modules: list[Extension], meaning: dict[str, object]) -> list[Ext
         build_dir="build/cython",
         compiler_directives=meaning,
         nthreads=os.cpu_count() or 1,
+        quiet=True,
         shared_utility_qualified_name=SHARED,
     )
 

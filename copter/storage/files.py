@@ -83,12 +83,13 @@ def writable_target(path: PathLike) -> Path:
     """
     try:
         target = DISK.get().target(path)
-        if DISK.get().kind(target) not in ("file", None):
-            raise SnapshotError(f"{os.fspath(path)} cannot be written: it is no ordinary file")
+        ordinary = DISK.get().kind(target) in ("file", None)
     except (OSError, ValueError) as error:
         raise SnapshotError(
             f"{os.fspath(path)} cannot be written: {getattr(error, 'strerror', None) or error}"
         ) from error
+    if not ordinary:
+        raise SnapshotError(f"{os.fspath(path)} cannot be written: it is no ordinary file")
     return target
 
 

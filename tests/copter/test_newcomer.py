@@ -1,0 +1,121 @@
+"""What a newcomer meets first: displays, lengths, names, errors that say what is wrong, types of the pages' lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import copter
+from copter.problem.display import figure, percent, seconds
+
+ROOT = Path(__file__).parents[2]
+
+
+def small() -> copter.Model:
+    """Three jobs on two GPUs."""
+    model = copter.Model(sense="max")
+    model.add_resource("gpu<1>", 2)
+    for job in ("a", "b", "c"):
+        model.add_request(job, [1.0, 1.5], {"gpu<1>": [1, 2]}, integer=True)
+    return model
+
+
+def test_things_show_what_they_are() -> None:
+    model = small()
+    session = copter.Session(model)
+    assert repr(model) == "<Model max: 3 requests, 6 columns, 1 resource, version 4>"
+    assert "not solved yet" in repr(session)
+    plan = session.solve_integer()
+    assert repr(plan).startswith("<IntegerPlan optimal: objective 2, gap ")
+    assert repr(plan).endswith("serves 2 of 3 requests>")
+    assert repr(session.solution).startswith("<Solution optimal: objective 2, gap ")
+    assert repr(model.add_template({"gpu<1>": [1, 2]})) == "<Template of 2 columns, 2 entries of usage, 0 requests>"
+    for each in (model, plan, session.solution):
+        page = each._repr_html_()
+        assert page.count("<table>") == page.count("</table>") >= 1
+        assert "gpu<1>" not in page
+    assert "gpu&lt;1&gt;" in model._repr_html_()
+
+
+def test_lengths_and_loops() -> None:
+    model = small()
+    assert (len(model), list(model), "b" in model, "d" in model) == (3, ["a", "b", "c"], True, False)
+    assert copter.Model(), "an empty model is not false"
+    plan = copter.Session(model).solve_integer()
+    assert list(plan) == [job for job in model if plan.shares(job)]
+    assert len(plan) == 2
+    model.add_request("must", [1.0], {"gpu<1>": [5]}, at_least=1.0, integer=True)
+    none = copter.Session(model).solve_integer()
+    assert (bool(none), len(none), list(none)) == (False, 0, [])
+    assert "no plan" in repr(none)
+    assert "why" in none._repr_html_()
+
+
+def test_figures_as_people_write_them() -> None:
+    assert [figure(each) for each in (35.8333333, 1234567.8, 2.0)] == ["35.8333", "1,234,568", "2"]
+    assert [seconds(each) for each in (0.0017021, 62.0, 3e-5)] == ["1.7 ms", "62 s", "30 us"]
+    assert [percent(each) for each in (0.0, 1e-9, 0.0123, float("nan"))] == ["0%", "< 0.0001%", "1.2%", "unknown"]
+
+
+def test_the_solution_is_asked_for_after_a_solve() -> None:
+    session = copter.Session(small())
+    with pytest.raises(copter.EditNotAllowedError, match="has not solved"):
+        _ = session.solution
+    assert session.solve() is session.solution is session.last_solution
+
+
+def test_former_names_still_work() -> None:
+    model = small()
+    model.add_resources("gpu<1>", 2)
+    model.remove_resources("gpu<1>", 1)
+    assert model.count("gpu<1>") == 3.0
+    model.drop_resource("gpu<1>")
+    assert model.resources == ()
+
+
+def test_a_table_of_pandas_is_read_row_by_row() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    model = small()
+    table = pandas.DataFrame({"one": [1, 2, 3], "two": [4.0, 5.0, 6.0]})
+    model.update_costs(["a", "b", "c"], table)
+    assert [model.cost(job).tolist() for job in model] == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    model.add_requests(pandas.Index(["d", "e", "f"]), table, template=model.add_template({"gpu<1>": [1, 2]}))
+    assert model.cost("f").tolist() == [3.0, 6.0]
+    with pytest.raises(copter.CopterError):
+        model.update_costs(["a", "b"], table)
+    assert model.cost("a").tolist() == [1.0, 4.0]
+
+
+def test_errors_name_what_is_wrong(tmp_path: Path) -> None:
+    model = small()
+    with pytest.raises(copter.SettingsError, match="deadline_s is 0"):
+        copter.Session(model).solve(deadline_s=0)
+    with pytest.raises(copter.DimensionError, match="usage has 2 columns"):
+        model.add_request("x", [1.0, 2.0, 3.0], {"gpu<1>": [1, 2]})
+    model.add_resource("cpu", 4)
+    with pytest.raises(copter.DimensionError, match="resource 'cpu' has 1 columns, that of 'gpu<1>' has 2"):
+        model.add_request("x", [1.0, 2.0], {"gpu<1>": [1, 2], "cpu": [1]})
+    with pytest.raises(copter.CopterError) as raised:
+        copter.write_lp(model.to_linear_program(), tmp_path)
+    assert str(raised.value).count("cannot be written") == 1
+
+
+@pytest.mark.slow
+def test_the_pages_own_lines_pass_strict_types(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="needs copter-lp[check]")
+    for page in ("README.md", "docs/start/first_session.md", "docs/start/llm_serving.md"):
+        code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
+        (tmp_path / f"{Path(page).stem.lower()}_lines.py").write_text(code)
+    files = [each.name for each in tmp_path.glob("*.py")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", *files],
+        env={**os.environ, "MYPYPATH": f"{ROOT}:{ROOT / 'frontends'}"},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "3 source files" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.split(":")[0] in files]
