@@ -5,8 +5,9 @@
 Each round changes about 1% of a family's requests. Then three get the same program and deadline in turn, on one
 processor: a session, HiGHS from nothing, and HiGHS from the last point that it found (in the same columns; new ones are
 zero). HiGHS's better answer counts. A plan counts for either side if it was there by the deadline and GRACE: HiGHS runs
-far over its limit on some programs, and what it finds then comes too late for a round. Processes and imports are ready before the first round; everything else, such as
-building HiGHS's program from the model, is not counted for HiGHS, and counted for the session.
+far over its limit on some programs, and what it finds then comes too late for a round. Processes and imports are ready
+before the first round; everything else, such as building HiGHS's program from the model, is not counted for HiGHS, and
+counted for the session.
 """
 
 from __future__ import annotations
