@@ -31,6 +31,7 @@ from copter.problem.residuals import plan_gap
 
 GAP = 1e-4  # at which every solver may stop: HiGHS's own default
 WORSE = 0.005  # share of the objective by which a plan may be worse than HiGHS's
+MOST = 10.0  # largest factor of one round in a geometric mean; an objective of 0 has none of its own
 GRACE = 0.05  # share of the deadline by which a plan may come late and still counts
 NONE = float("nan")
 
@@ -167,13 +168,19 @@ def row_of(name: str, deadline_s: float, sense: str, rounds: list[Round]) -> Row
             loss = sign * (each.ours.objective - best.objective) / max(abs(best.objective), 1e-9)
             worst, behind = max(worst, loss), behind + (loss > WORSE)
             pair = abs(best.objective), abs(each.ours.objective)
-            factors.append(math.log(max(pair[0], 1e-9) / max(pair[1], 1e-9)) * sign)
+            factor = math.log(max(pair[0], 1e-9) / max(pair[1], 1e-9)) * sign
+            factors.append(min(max(factor, -math.log(MOST)), math.log(MOST)))
     mean = math.exp(sum(factors) / len(factors)) if factors else NONE
     return Row(
         name, deadline_s, len(rounds), ours, theirs, only, mean, worst, behind, float(np.median(gaps)),
         float(np.median(their_gaps)), float(np.median([each.ours.seconds for each in rounds])),
         max(each.ours.seconds for each in rounds) - deadline_s,
     )  # fmt: skip
+
+
+def share_of(row: Row) -> str:
+    """Return by how much a row's plans are better; a dash where no round has both."""
+    return "–" if math.isnan(row.mean) else f"{100.0 * (row.mean - 1.0):+.2f}%"
 
 
 def table(rows: list[Row]) -> str:
@@ -187,7 +194,7 @@ def table(rows: list[Row]) -> str:
         lost = f" (**{row.only_theirs} only HiGHS's**)" if row.only_theirs else ""
         lines.append(
             f"| {row.family} | {row.deadline_s:g} | {row.rounds} | {row.ours}{lost} | {row.theirs} | "
-            f"{100.0 * (row.mean - 1.0):+.2f}% | {-100.0 * row.worst:+.2f}% | "
+            f"{share_of(row)} | {-100.0 * row.worst:+.2f}% | "
             f"{f'**{row.behind}**' if row.behind else 0} | {row.gap:.1e} | {row.their_gap:.1e} | {row.seconds:.2f} | "
             f"{max(row.late, 0.0):.2f} |"
         )
@@ -212,7 +219,8 @@ def page(rows: list[Row], command: str) -> str:
         f" rounds; {more:+d} plans more than HiGHS, and none where HiGHS has one in {only} rounds.\n\n"
         f"{table(rows)}\n\n"
         '"Better by": factor of the objectives, above zero where the session\'s plan is better, over the rounds in '
-        'which both have one. "Worst round": how much the session\'s plan was worse at most. "Gap": medians, '
+        f"which both have one; a round counts as {MOST:g} times better or worse at most. "
+        '"Worst round": how much the session\'s plan was worse at most. "Gap": medians, '
         "|bound - objective| / |objective|. How plans are made: [plans.md](../method/plans.md).\n"
     )
 
