@@ -13,7 +13,6 @@ import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,16 +24,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from copter.highs.children import end_with_parent, limit_memory
 from copter.highs.lp import highs_lp, run_highs, silent_highs
 from copter.problem.linear_program import LinearProgram
-from copter.runtime.memory import memory_bytes
 
 Floats = NDArray[np.float64]
 
 # Share of the time limit for HiGHS if it returns its point only at the end; the rest is for sending the point.
 SHARE = 0.97
 IDLE_S = 60.0  # seconds that a process without a task waits for the next one
-LOOK_S = 1.0  # seconds between two checks whether the parent still runs
 RELATIVE_GAP = 1e-6  # default relative gap at which branch and bound ends
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
@@ -117,27 +115,6 @@ def is_asked(source: Any) -> bool:
         return bool(select.select([source], [], [], IDLE_S)[0])
     except (OSError, ValueError):  # this system cannot wait for pipes: the read waits instead
         return True
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process once its parent has ended, even during a search."""
-    while os.getppid() == parent:
-        time.sleep(LOOK_S)
-    os._exit(0)
-
-
-def limit_memory() -> None:
-    """Limit the address space to the machine's memory and disable core files, if the system supports it."""
-    try:
-        resource = import_module("resource")
-    except ImportError:  # this system cannot limit memory
-        return
-    memory = memory_bytes()
-    if np.isfinite(memory):
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = int(memory) if hard == resource.RLIM_INFINITY else min(int(memory), hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:

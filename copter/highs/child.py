@@ -8,7 +8,6 @@ import queue
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -18,10 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from copter.highs.children import end_with_parent, limit_memory
 from copter.highs.search import Search, Warm
 from copter.highs.tree import Point, Program, Report, Stop, Task
 
-LOOK_S = 1.0  # seconds between two checks whether the parent still runs
 SCIPY_SHARE = 0.95  # share of the time limit for SciPy's HiGHS, which returns its point only at the end
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
@@ -99,27 +98,6 @@ def whole_program(program: Program, warm: Warm) -> Program:
         program.cost, warm.program.matrix, program.row_lower, program.row_upper, program.col_lower, program.col_upper,
         program.integrality, program.group,
     )  # fmt: skip
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process once its parent has ended, even during a search."""
-    while os.getppid() == parent:
-        time.sleep(LOOK_S)
-    os._exit(0)
-
-
-def limit_memory() -> None:
-    """Limit the address space to the machine's memory and disable core files, if the system supports it."""
-    try:
-        resource = import_module("resource")
-    except ImportError:  # this system cannot limit memory
-        return
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def by_scipy(task: Task, program: Program, tell: Callable[[Report], None]) -> None:

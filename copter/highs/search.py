@@ -19,9 +19,9 @@ Mask = NDArray[np.bool_]
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
-SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # programs up to this size begin with branch and bound
+SMALL_INTEGERS, SMALL_ENTRIES = 1_000, 20_000  # programs up to this size go on to branch and bound at once
+SMALL_TREE_SHARE = 0.85  # TREE_SHARE of small programs
 FIRST_LP_SHARE = 0.2  # share of the time left that the LP may take before branch and bound looks for a first point
-DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -139,8 +139,9 @@ class Search:
             self.offer(start, "last plan")
             if self.x is None and not self.over():
                 self._repair(start, changed)
-        if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
-            self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
+        is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
+        if is_small and self.x is not None and not self.over():
+            self._whole(SMALL_TREE_SHARE * self.left_s)
         if self.over():
             return
         began = time.perf_counter()
@@ -165,8 +166,8 @@ class Search:
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        share = LARGE_TREE_SHARE if self.is_large else TREE_SHARE
-        if self.x is not None and not self.over():
+        share = SMALL_TREE_SHARE if is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
+        if self.x is not None and not is_small and not self.over():
             self._neighbourhoods((1.0 - EARLY_SHARE) * self.left_s)
         if not self.over():
             self._whole((share if self.x is not None else 1.0) * self.left_s)

@@ -34,6 +34,7 @@ LAST = "last plan"
 LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
+CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -225,6 +226,8 @@ class Hunt:
         self.x: Floats | None = None
         self.value = np.inf  # of the minimisation, without the constant
         self.by = ""
+        self.waiting: list[tuple[Floats, str]] = []  # points that were not checked yet
+        self.check_s = self.check_at = 0.0  # longest time of one check; when the next one may be
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
         self.infeasible = self.solved = self.is_ended = False
@@ -254,7 +257,7 @@ class Hunt:
         """
         finished, until = False, min(until, self.ask.until)
         while not finished and not self._is_over() and not (first and self.x is not None):
-            left = until - time.perf_counter()
+            left = until - time.perf_counter() - (self.check_s if self.waiting else 0.0)
             if left <= 0.0:
                 break
             finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4))) or tree.is_idle
@@ -262,25 +265,36 @@ class Hunt:
                 self.why_ended = "interrupted" if self.ask.interrupted() else "ended by the callback"
                 self.is_ended = True
                 return
-        for _ in range(2):  # what came at the last moment
-            self._heard(tree.reports())
+        self._heard(tree.reports())  # what came at the last moment
+        self._check()
         if finished:
             self.why_ended = "no plan exists" if self.infeasible else "solved" if self.solved else "the search ended"
 
     def _heard(self, news: list[Report]) -> bool:
         """Take in reports; returns whether the last one was among them."""
-        points = [(report.x, report.by) for report in news if report.x is not None]
-        points.sort(key=lambda each: self.sign * float(self.lp.c @ each[0]))
-        for x, by in points:
-            if not self.sign * float(self.lp.c @ x) < self.value:
-                break  # the rest is worse
-            self.take(x, by)
+        self.waiting += [(report.x, report.by) for report in news if report.x is not None]
+        if self.x is None or time.perf_counter() >= self.check_at:
+            self._check()
         for report in news:
             if self.bound_counts:
                 self.tree_bound = max(self.tree_bound, report.bound)
                 self.infeasible = self.infeasible or (report.infeasible and self.x is None)
                 self.solved = self.solved or report.solved
         return any(report.finished for report in news)
+
+    def _check(self) -> None:
+        """Keep the best of the waiting points that holds in exact arithmetic; the checks take a share of the time."""
+        points = sorted(self.waiting, key=lambda each: self.sign * float(self.lp.c @ each[0]))
+        self.waiting = []
+        for x, by in points:
+            began = time.perf_counter()
+            late = began + self.check_s > self.ask.until and self.x is not None
+            if late or not self.sign * float(self.lp.c @ x) < self.value:
+                break  # the rest is worse
+            self.take(x, by)
+            spent = time.perf_counter() - began
+            self.check_s = max(self.check_s, spent)
+            self.check_at = time.perf_counter() + spent * (1.0 / CHECK_SHARE - 1.0)
 
     def _is_over(self) -> bool:
         if self.is_ended or time.perf_counter() >= self.ask.until:

@@ -276,4 +276,4 @@ def test_a_large_model_keeps_to_its_deadline() -> None:
     assert time.thread_time() - began < 6.0
     assert plan.is_feasible
     require_feasible(model, plan)
-    assert plan.gap < 0.5  # 0.02 on an idle machine; a machine that is not has less of the five seconds
+    assert plan.gap < 0.05

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,7 @@ from copter.highs import tree as trees
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import plan_gap
+from copter.problem.solution import Status
 from copter.shims import tree_road
 from copter.shims.checked import require_feasible
 from copter.shims.draft import drafts_know
@@ -185,8 +187,67 @@ def test_no_process_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_deadline_of_a_millisecond() -> None:
-    plan = Session(packing()).solve_integer(deadline_s=1e-3)
+    model = packing()
+    session = Session(model)
+    assert session.prepare()
+    plan = session.solve_integer(deadline_s=1e-3)
     assert plan.status in (IntegerStatus.NONE_FOUND, IntegerStatus.FEASIBLE, IntegerStatus.OPTIMAL)
+    if plan:
+        require_feasible(model, plan)
+    tree = session._tree_road.tree  # type: ignore[union-attr]
+    assert tree is None or settled(tree), "nothing goes on after the deadline"
+    assert session.solve_integer(deadline_s=60.0).objective == 11.0
+
+
+def settled(tree: trees.Tree) -> bool:
+    """Whether the child ends what it was at."""
+    return any(tree.settle() for _ in range(100))
+
+
+def partition(size: int) -> Model:
+    """Requests of which each takes two units of two resources in whole, in rows that need an odd number of units."""
+    model = Model("max")
+    rng = np.random.default_rng(3)
+    for at in range(size):
+        model.set_count(at, 5.0, lower=5.0)
+    for at in range(2 * size):
+        usage = {at % size: [2.0, 0.0], (at + 1) % size: [0.0, 2.0]}
+        model.add_request(at, rng.random(2), usage, limit=INF, upper=3.0, integer=True)
+    return model
+
+
+def test_equations_that_no_whole_plan_meets() -> None:
+    session = Session(partition(6))
+    plan = session.solve_integer(deadline_s=60.0)
+    assert plan.status is IntegerStatus.PRIMAL_INFEASIBLE
+    assert "no whole columns fit" in plan.why
+    assert session.solve().status is Status.OPTIMAL, "shares would fit"
+
+
+def test_a_process_killed_in_the_middle_of_a_search() -> None:
+    model = Model("max")
+    rng = np.random.default_rng(2)
+    for at in range(20):
+        model.add_resources(at, 60.0)
+    for name in range(200):  # far more than a quarter of a second's work
+        usage = {at: rng.integers(1, 12, 4) for at in range(20)}
+        model.add_request(name, rng.integers(10, 50, 4), usage, limit=2.0, upper=1.0, integer=True)
+    session = Session(model)
+    assert session.prepare()
+    road = session._tree_road
+    process = road.tree._process  # type: ignore[union-attr]
+    timer = threading.Timer(0.25, process.kill)
+    timer.start()
+    plan = session.solve_integer(deadline_s=20.0, gap=0.0)
+    timer.join()
+    assert process.wait(timeout=10.0) == -signal.SIGKILL, "nothing is left running"
+    assert plan.status in (IntegerStatus.NONE_FOUND, IntegerStatus.FEASIBLE)
+    if plan:
+        require_feasible(model, plan)
+    again = session.solve_integer(deadline_s=1.0)
+    if again:
+        require_feasible(model, again)
+    road.close()  # type: ignore[union-attr]
 
 
 def test_an_unbounded_whole_column_and_a_count_beyond_32_bits() -> None:
