@@ -67,7 +67,7 @@ OWNERS = {  # what stays and has the other constants, by the longest beginning o
     "methods/proximal/proximal_point.py IDLE": "trust radius",
     "methods/proximal/purif": "walk to a vertex",
     "methods/proximal/descent.py": "coordinate descent opens a cold solve",
-    "methods/proximal/coordinate_descent.py": "the method coordinate_descent",
+    "methods/proximal/price_descent.py": "the method price_descent",
     "methods/blocks": "interior points on blocks (rounds)",
     "methods/blocks/basis.py": "pivots from the last basis (rounds)",
     "methods/blocks/block_": "pivots from the last basis (rounds)",

@@ -39,7 +39,7 @@ from typing import Final, Literal
 from copter.errors import SettingsError
 from copter.settings import Settings
 
-Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
+Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "price_descent", "simplex", "interior"]
 
 # Of models ------------------------------------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
 
 def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     name = settings.method
-    if facts.private_rows and name in ("basis", "proximal", "coordinate_descent"):
+    if facts.private_rows and name in ("basis", "proximal", "price_descent"):
         raise SettingsError(
             f"setting method is {name!r}, which takes no model with private rows or at_least: "
             "use 'auto', 'blocks', 'interior' or 'simplex'"
@@ -295,8 +295,8 @@ def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...
         return Choice("blocks", NAMED, "whole_program" if facts.private_rows else "block_round"), VERDICT
     if name == "proximal":
         return (Choice("proximal", NAMED),)
-    if name == "coordinate_descent":
-        return (Choice("coordinate_descent", NAMED),)
+    if name == "price_descent":
+        return (Choice("price_descent", NAMED),)
     if name == "simplex":
         return Choice("simplex", NAMED, "whole_program"), VERDICT
     return (NAMED_INTERIOR,)
@@ -333,8 +333,8 @@ def for_program(facts: ProgramFacts, settings: Settings) -> tuple[Choice, ...]:
         raise SettingsError(
             "setting method is 'basis', which starts from a session's last round: use a Session, or 'simplex'"
         )
-    if name in ("proximal", "coordinate_descent"):
-        return (Choice("proximal" if name == "proximal" else "coordinate_descent", NAMED),)
+    if name in ("proximal", "price_descent"):
+        return (Choice("proximal" if name == "proximal" else "price_descent", NAMED),)
     if not facts.presolved:
         direct = name == "auto" and facts.entries <= DIRECT_ENTRIES and facts.rows <= SIMPLEX_ROWS
         return (_DIRECT,) if direct else ()

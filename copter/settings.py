@@ -12,7 +12,7 @@ import numpy as np
 
 from copter.errors import SettingsError
 
-NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
+NamedMethod = Literal["auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
 FORMER = frozenset(
     {
@@ -62,12 +62,12 @@ class Settings:
     purify : bool
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
-    method : {"auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"}
+    method : {"auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior"}
         "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
         last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
-        Newton's method; "coordinate_descent", proximal steps by coordinate descent, without factorisations
+        Newton's method; "price_descent", proximal steps whose systems are solved by coordinate descent over prices
         (algorithm.md, A12 to A14); "simplex", the dual simplex method; "interior", the
-        interior-point method of the whole program. "basis", "proximal" and "coordinate_descent" take models without
+        interior-point method of the whole program. "basis", "proximal" and "price_descent" take models without
         private rows only.
     presolve : bool
         Presolve the linear program of a one-shot solve.

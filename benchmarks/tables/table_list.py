@@ -87,7 +87,7 @@ class Table:
 
 
 DRAWS = "of the workloads"
-METHODS = "copter,copter-descent,copter-newton,copter-basis,copter-rounded"
+METHODS = "copter,copter-prices,copter-newton,copter-basis,copter-rounded"
 TRIO = "--policies sia,pollux,gavel"
 PROFILED = "hops,hops-profiling,hops-profiling-each"
 SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"

@@ -1,6 +1,6 @@
-"""Directions of the proximal steps by coordinate descent over prices: no factorisation anywhere (equations A12 to A14).
+"""Directions of the proximal steps by coordinate descent over prices of a working set (equations A12 to A14).
 
-`Settings(method="coordinate_descent")` takes the steps of :mod:`copter.methods.proximal.proximal_point` with them.
+`Settings(method="price_descent")` takes the steps of :mod:`copter.methods.proximal.proximal_point` with them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
 from copter.methods.proximal.certificates import farkas, improving_ray
-from copter.methods.proximal.coordinate_descent import descent_direction
+from copter.methods.proximal.price_descent import descent_direction
 from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Direction, Rows, Subproblem
@@ -136,7 +136,7 @@ class Solve:
         self.ray: Floats | None = None
         self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
         self.side = PrimalSide(0.0, 0.0, 0.0, 0.0)  # of the point whose residuals were taken last
-        self.by_descent = choice.method == "coordinate_descent"
+        self.by_descent = choice.method == "price_descent"
         self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
     def run(self) -> Outcome:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import copter.methods.block_round
-import copter.methods.proximal.coordinate_descent
+import copter.methods.proximal.price_descent
 import copter.methods.proximal.newton
 import copter.methods.proximal_round
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
-from copter.methods.proximal.coordinate_descent import descent_direction, sparse_matrix
+from copter.methods.proximal.price_descent import descent_direction, sparse_matrix
 from copter.methods.proximal.newton import Subproblem
 from copter.methods.proximal.prices import PriceModel
 from tests.copter.by_highs import highs
@@ -26,7 +26,7 @@ from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
 
 Floats = NDArray[np.float64]
-DESCENT = Settings(method="coordinate_descent", time_limit_s=10.0)
+DESCENT = Settings(method="price_descent", time_limit_s=10.0)
 
 
 @pytest.mark.parametrize("problem", OPTIMAL, ids=str)
@@ -120,7 +120,7 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> NoReturn:
         raise AssertionError("a factorisation")
 
-    session = Session(job_model(np.random.default_rng(7)), Settings(method="coordinate_descent", purify=False))
+    session = Session(job_model(np.random.default_rng(7)), Settings(method="price_descent", purify=False))
     monkeypatch.setattr(copter.methods.proximal.newton, "solve_dense", refused)
     monkeypatch.setattr(copter.methods.proximal.newton.Subproblem, "newton_direction", refused)
     monkeypatch.setattr(copter.methods.block_round.BlockRound, "start", refused)
@@ -178,7 +178,7 @@ def test_a_direction_is_that_of_newton_and_of_the_sparse_matrix(monkeypatch: pyt
         np.testing.assert_allclose(sparse_matrix(iterate.ws, 0.6, each).toarray(), wanted, rtol=1e-10)
     direction = descent_direction(problem, point)
     assert np.abs(point.residual - matrix @ direction).max() <= 1e-3 * np.abs(point.residual).max()
-    monkeypatch.setattr(copter.methods.proximal.coordinate_descent, "DENSE_ROWS", 0)
+    monkeypatch.setattr(copter.methods.proximal.price_descent, "DENSE_ROWS", 0)
     np.testing.assert_allclose(descent_direction(problem, point), direction, rtol=1e-6)
 
 
@@ -204,7 +204,7 @@ def test_the_rows_that_gain_most_come_first(monkeypatch: pytest.MonkeyPatch) -> 
         return csr_array(matrix)
 
     matrix = np.array([[4.0, 1.0, 2.0], [1.0, 0.25, 3.0], [2.0, 3.0, 9.0]])
-    module = copter.methods.proximal.coordinate_descent
+    module = copter.methods.proximal.price_descent
     monkeypatch.setattr(module, "PriceModel", Watched)
     monkeypatch.setattr(module, "sparse_matrix", sparse)
     problem: Any = SimpleNamespace(slack_curvature=lambda point: np.ones(3), matrix=dense, ws=None, sigma=1.0)
@@ -219,7 +219,7 @@ def test_the_rows_that_gain_most_come_first(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_settings_limit_the_steps() -> None:
-    settings = Settings(method="coordinate_descent", max_proximal_steps=2, max_pricing_passes=2)
+    settings = Settings(method="price_descent", max_proximal_steps=2, max_pricing_passes=2)
     solution = Session(job_model(np.random.default_rng(10)), settings).solve()
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.pricing_passes == 2
@@ -251,7 +251,7 @@ def test_a_time_limit_is_kept() -> None:
     A = rng.normal(size=(300, 3000))
     b = A @ rng.uniform(0.0, 1.0, 3000)
     lp = LinearProgram(rng.uniform(0.0, 1.0, 3000), A, row_lower=b, row_upper=b)
-    solution = solve(lp, Settings(method="coordinate_descent", time_limit_s=0.3))
+    solution = solve(lp, Settings(method="price_descent", time_limit_s=0.3))
     assert solution.status is Status.TIME_LIMIT
     assert solution.x.shape == (3000,)
     assert solution.solve_time_s < 5.0
@@ -261,6 +261,6 @@ def test_private_rows_are_refused() -> None:
     model = Model("max")
     model.add_resources("a", 3)
     model.add_request("job", [1.0, 2.0], usage={"a": [1.0, 2.0]}, at_least=0.5)
-    with pytest.raises(SettingsError, match=r"coordinate_descent.*at_least: use 'auto'"):
+    with pytest.raises(SettingsError, match=r"price_descent.*at_least: use 'auto'"):
         Session(model, DESCENT).solve()
     assert Session(model).solve().objective == pytest.approx(2.0)
