@@ -12,7 +12,7 @@ TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
 .PHONY: demo test test-ray test-ray-long test-slurm quick check check-long linopy-suite kueue-suite simulate-faults fuzz \
-  bench-suite tapes suite tables pictures lp-sets wheel wheels wheel-try wheel-test docs clean
+  bench-suite bench-compare tapes suite tables pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --compare-every 20 --out demo-report \
@@ -80,7 +80,14 @@ fuzz: $(VENV)/.test
 
 # Every kernel, solve, edit and frontend by itself (a few minutes).
 bench-suite: $(VENV)/.benchmark
-	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
+	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same \
+	  --show-stderr --set-commit-hash $$(git rev-parse HEAD)
+	cd benchmarks && ../$(VENV)/bin/asv publish
+	@echo "The figures are .asv/html/index.html (make bench-compare BEFORE=COMMIT AFTER=COMMIT tells two commits apart)"
+
+# Benchmarks that got slower by more than 10% between two commits that bench-suite has run on.
+bench-compare: $(VENV)/.benchmark
+	cd benchmarks && ../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed $(BEFORE) $(AFTER)
 
 # The tapes of the suite (hours for all of them), and every installed solver on each: docs/measured.md.
 tapes: $(VENV)/.benchmark

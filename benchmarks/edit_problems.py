@@ -39,7 +39,7 @@ def large(kind: str) -> Model:
     rng = np.random.default_rng(0)
     model = Model(cost_dtype="float32" if kind.endswith("float32") else "float64")
     for k in range(TYPES):
-        model.add_resources(f"type-{k}", UNITS)
+        model.add_resource(f"type-{k}", UNITS)
     template = None if kind == "generic" else model.add_template(runs_usage(rng))
     for request in range(REQUESTS):
         source: dict[str, Any] = {"template": template} if template is not None else {"usage": runs_usage(rng)}

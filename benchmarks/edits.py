@@ -83,7 +83,7 @@ def rate_of(n: int, entries: int, how: str, usage: dict[str, Floats], repeats: i
     """Add requests of n columns one by one."""
     model, numbers = Model(), count()
     for resource in usage:
-        model.add_resources(resource, 1e6)
+        model.add_resource(resource, 1e6)
     cost, source = np.random.default_rng(1).random(n), form_of(model, how, usage)
     what = f"add a request of {n:,} columns, {entries} entr{'y' if entries == 1 else 'ies'} a column, {how}"
     return row(what, n * entries, lambda: model.add_request(next(numbers), cost, **source), repeats)
@@ -103,7 +103,7 @@ def rate_in_batches(k: int, n: int) -> list[Row]:
     model, turns = Model(), count()
     usage = spread_usage(np.random.default_rng(0), n, 1)
     for resource in usage:
-        model.add_resources(resource, 1e6)
+        model.add_resource(resource, 1e6)
     template, costs, source = (
         model.add_template(usage),
         np.random.default_rng(1).random((k, n)),
@@ -186,7 +186,7 @@ def changing(model: Model) -> list[Row]:
         row("bounds of a request", COLUMNS, each(lambda r: model.update_bounds(r, 0.0, 1.0)), 50),
         row("integrality of a request", 1, each(lambda r: model.update_integrality(r, True)), 50),
         row("fix a request on a column", 1, each(lambda r: model.fix(r, 5)), 50),
-        row("units of a resource", 1, lambda: model.add_resources("type-0", 1), 50),
+        row("units of a resource", 1, lambda: model.add_resource("type-0", 1), 50),
     ]  # fmt: skip
 
 
@@ -281,7 +281,7 @@ def steady(turns: int = 10_000) -> list[Row]:
     """Memory over many rounds of steady churn at a small size: a request in, one out, a solve."""
     rng, model = np.random.default_rng(3), Model()
     for k in range(TYPES):
-        model.add_resources(f"type-{k}", 100)
+        model.add_resource(f"type-{k}", 100)
     template, session = model.add_template(runs_usage(rng, 60)), Session(model)
     for request in range(40):
         model.add_request(request, rng.random(60), template=template)
@@ -309,7 +309,7 @@ def bulk(k: int = 20_000, resources: int = 50, shapes: int = 200) -> list[Row]:
     """Edits of many requests with private rows in one call, and reading a solution of them."""
     rng, model = np.random.default_rng(0), Model()
     for name in range(resources):
-        model.add_resources(name, 4000.0)
+        model.add_resource(name, 4000.0)
     own = PrivateRows([[1, 1, 0, 0], [0, 0, 1, -1]], [-np.inf, 0], [3, 0])
     for first in range(0, k, k // shapes):
         one, other = rng.choice(resources, 2, replace=False).tolist()

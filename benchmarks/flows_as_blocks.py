@@ -26,7 +26,7 @@ def model_of(lp: LinearProgram) -> Model:
     arcs = matrix.shape[1] // COMMODITIES - 2 * nodes
     model = Model(sense="min")
     for seat, count in enumerate(lp.row_upper[nodes * COMMODITIES :].tolist()):
-        model.add_resources(seat, count)
+        model.add_resource(seat, count)
     for at in range(COMMODITIES):
         lost = arcs * COMMODITIES + at * nodes
         parts = ((at * arcs, arcs), (lost, nodes), (lost + nodes * COMMODITIES, nodes))

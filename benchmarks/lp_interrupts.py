@@ -58,7 +58,7 @@ def big_session(rows: int) -> Session:
     rng = np.random.default_rng(1)
     model = Model("max")
     for k in range(rows):
-        model.add_resources(k, 4000.0 / rows)
+        model.add_resource(k, 4000.0 / rows)
     for i in range(1000):
         usage = sp.random_array((rows, 400), density=min(1.0, 3.0 / rows), rng=rng, format="csc")
         usage.data = np.ceil(8.0 * usage.data)

@@ -86,7 +86,7 @@ def few_columns(seed: int) -> tuple[Model, Edits]:
     rng, model = np.random.default_rng(seed), Model()
     requests, columns, rows = int(rng.integers(80, 200)), int(rng.integers(3, 8)), int(rng.integers(4, 20))
     for row in range(rows):
-        model.add_resources(row, requests * columns / rows * 0.2 + 1.0)
+        model.add_resource(row, requests * columns / rows * 0.2 + 1.0)
     for request in range(requests):
         model.add_request(request, rng.uniform(1.0, 5.0, columns), usage_of(rng, rows, columns))
     return model, iter([lambda: None])
@@ -97,13 +97,13 @@ def moving_bounds(seed: int) -> tuple[Model, Edits]:
     rng, model = np.random.default_rng(seed), Model()
     requests, columns, rows, private = ((60, 600, 4, 8), (600, 80, 100, 0))[seed % 2]
     for row in range(rows):
-        model.add_resources(row, 1.5 * requests / rows)
+        model.add_resource(row, 1.5 * requests / rows)
     for request in range(requests):
         usage, own = usage_of(rng, rows, columns), own_rows(rng, private, columns)
         model.add_request(request, rng.uniform(1.0, 5.0, columns), usage, private_rows=own)
 
     def edit(number: int) -> None:
-        change = model.add_resources if number % 2 else model.remove_resources
+        change = model.add_resource if number % 2 else model.remove_units
         change(int(rng.integers(rows)), 0.3)
 
     return model, (partial(edit, number) for number in range(12))
@@ -115,7 +115,7 @@ def requests_a_row(seed: int) -> tuple[Model, Edits]:
     sizes = ((300, 10, 100, 0), (200, 16, 100, 0), (400, 10, 110, 0), (200, 8, 60, 2))
     requests, columns, rows, private = sizes[seed % len(sizes)]
     for row in range(rows):
-        model.add_resources(row, 1.2 * requests / rows)
+        model.add_resource(row, 1.2 * requests / rows)
 
     def add(request: int) -> None:
         own = own_rows(rng, private, columns)
@@ -129,7 +129,7 @@ def limits_a_row(seed: int) -> tuple[Model, Edits]:
     rng, model = np.random.default_rng(seed), Model(sense="max")
     rows, requests, columns = ((200, 80, 10), (400, 150, 10))[seed % 2]
     for row in range(rows):
-        model.add_resources(row, 1.8 * requests / rows + 1.0)
+        model.add_resource(row, 1.8 * requests / rows + 1.0)
 
     def add(request: int) -> None:
         row, amount = rng.integers(0, rows, (columns, 2)), rng.uniform(1.0, 2.0, (columns, 2))

@@ -36,7 +36,7 @@ class Rounds:
         self.rng, self.resources, self.options, self.each = np.random.default_rng(seed), resources, options, each
         self.model, self.alive = Model(sense="max"), list(range(requests))
         for i in range(resources):
-            self.model.add_resources(i, float(self.rng.integers(2, 9)))
+            self.model.add_resource(i, float(self.rng.integers(2, 9)))
         for j in self.alive:
             self.add(j)
         self.made = requests

@@ -61,9 +61,9 @@ class Replicas(Family):
     def __init__(self, size: int, seed: int, load_gb: float = 4000.0) -> None:
         super().__init__("min", seed)
         for place in PLACES:
-            self.model.add_resources(place, int(size * (0.5, 0.8, 1.0, 0.6)[TYPES.index(place[1])]))
+            self.model.add_resource(place, int(size * (0.5, 0.8, 1.0, 0.6)[TYPES.index(place[1])]))
         for zone in ZONES:
-            self.model.add_resources(("load", zone), load_gb * size / 30.0)
+            self.model.add_resource(("load", zone), load_gb * size / 30.0)
         power = 2.2 * size
         self.model.set_count("power", power, lower=power)
         self.model.add_request("unused power", [0.0], {"power": [1.0]}, limit=np.inf)
@@ -122,7 +122,7 @@ class Knapsacks(Family):
     def __init__(self, size: int, seed: int) -> None:
         super().__init__("max", seed)
         for d in range(self.dimensions):
-            self.model.add_resources(("unit", d), int(size * 9))
+            self.model.add_resource(("unit", d), int(size * 9))
         for _ in range(size):
             self.add()
 
@@ -155,7 +155,7 @@ class Assignment(Family):
         for agent in range(self.agents):
             least, more = divmod(size, self.agents)
             count = least + (agent < more)
-            self.model.add_resources(("hours", agent), 15.0 * size / self.agents)
+            self.model.add_resource(("hours", agent), 15.0 * size / self.agents)
             self.model.set_count(("tasks", agent), count, lower=count)
         usage: dict[object, Floats] = {("tasks", agent): np.eye(self.agents)[agent] for agent in range(self.agents)}
         self.count = usage
@@ -184,7 +184,7 @@ class LotSizing(Family):
     def __init__(self, size: int, seed: int) -> None:
         super().__init__("min", seed)
         for period in range(self.periods):
-            self.model.add_resources(("machine", period), 75.0 * size)
+            self.model.add_resource(("machine", period), 75.0 * size)
         for _ in range(size):
             self.add()
 

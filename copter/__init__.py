@@ -37,6 +37,7 @@ except ModuleNotFoundError as error:
     ) from None
 from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
+from copter.problem import worth
 from copter.problem.explanation import Explanation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals, plan_gap
@@ -100,6 +101,7 @@ __all__ = [
     "solve",
     "solve_integer",
     "with_record",
+    "worth",
     "write_lp",
     "write_mps",
 ]

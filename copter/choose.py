@@ -39,7 +39,9 @@ from typing import Final, Literal
 from copter.errors import SettingsError
 from copter.settings import Settings
 
-Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "price_descent", "simplex", "interior"]
+Method = Literal[
+    "", "kept", "presolve", "basis", "blocks", "proximal", "price_descent", "simplex", "interior", "worth"
+]
 
 # Of models ------------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
+RENAMED = {"price_reach": "trust_radius"}
+"""Settings by the name that files of earlier versions have."""
 FORMER = frozenset(
     {
         "max_sigma",
@@ -56,7 +58,7 @@ class Settings:
         the new active set in fewer Newton steps than the large one with which the last solve ended.
     sigma_growth : float
         Factor by which the proximal parameter grows after an easy step.
-    price_reach : float
+    trust_radius : float
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
     purify : bool
@@ -103,7 +105,7 @@ class Settings:
     descent_sweeps: int = 20
     warm_sigma: float = 160.0
     sigma_growth: float = 4.0
-    price_reach: float = 0.5
+    trust_radius: float = 0.5
     purify: bool = True
     method: NamedMethod = "auto"
     presolve: bool = True
@@ -134,7 +136,7 @@ class Settings:
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in METHODS, "method", self.method, f"one of {', '.join(METHODS)}")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
-        self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
+        self._require(self.trust_radius > 0, "trust_radius", self.trust_radius, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 
     @classmethod
@@ -148,12 +150,18 @@ class Settings:
     @classmethod
     def saved(cls, values: Mapping[str, Any]) -> Settings:
         """Return settings from a file's values by name; raises TypeError for a name that no version had."""
-        return cls(**{name: value for name, value in values.items() if name not in FORMER})
+        return cls(**{RENAMED.get(name, name): value for name, value in values.items() if name not in FORMER})
 
     def limited_to(self, seconds: float) -> Settings:
-        """Return these settings with the shorter of the two time limits; the other settings are not checked again."""
-        self._require_type("time_limit_s", seconds, float)
-        self._require(seconds > 0, "time_limit_s", seconds, "> 0")
+        """Return these settings with the shorter of the two time limits; the other settings are not checked again.
+
+        Raises SettingsError for a deadline that is no number above zero.
+        """
+        self._require_type("deadline_s", seconds, float)
+        if not seconds > 0:
+            raise SettingsError(
+                f"deadline_s is {seconds!r}, must be a number above 0: the seconds that a solve may take"
+            )
         if seconds >= self.time_limit_s:
             return self
         limited = object.__new__(Settings)

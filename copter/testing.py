@@ -93,7 +93,7 @@ def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int
     gpus = np.tile(sizes, types)
     model = Model(sense="max")
     for k in range(types):
-        model.add_resources(f"type-{k}", gpus_per_type)
+        model.add_resource(f"type-{k}", gpus_per_type)
     template = model.add_template({f"type-{k}": np.where(kind == k, gpus, 0.0) for k in range(types)})
     for job in range(jobs):
         model.add_request(f"job-{job}", sia_like_value(rng, kind, gpus, types), template=template, integer=True)

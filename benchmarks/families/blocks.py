@@ -69,7 +69,7 @@ class BlockFamily(UniformFamily):
         self.columns = blocks.cost.shape[1]
         self.model = Model(sense="max")
         for row, count in enumerate(capacity.tolist()):
-            self.model.add_resources(row, count)
+            self.model.add_resource(row, count)
         n = len(blocks.cost)
         self.cost, self.row, self.coefficient = blocks.cost, blocks.row, blocks.coefficient
         self.usual_cost = blocks.cost.copy()
@@ -240,6 +240,6 @@ def set_counts(model: Model, resources: Sequence[Hashable], counts: Floats) -> N
     for resource, count in zip(resources, counts.tolist(), strict=True):
         more = count - model.count(resource)
         if more > 0:
-            model.add_resources(resource, more)
+            model.add_resource(resource, more)
         elif more < 0:
-            model.remove_resources(resource, -more)
+            model.remove_units(resource, -more)

@@ -68,9 +68,9 @@ class BurstyRounds(SiaRounds):
     def edit(self) -> None:
         """Apply the event, then the usual edits."""
         if self.rack_change < 0:
-            self.model.remove_resources(0, -self.rack_change)
+            self.model.remove_units(0, -self.rack_change)
         elif self.rack_change > 0:
-            self.model.add_resources(0, self.rack_change)
+            self.model.add_resource(0, self.rack_change)
         self.capacity[0] += self.rack_change
         if self.event == "costs":
             for at, job in enumerate(self.jobs.tolist()):

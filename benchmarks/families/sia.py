@@ -63,7 +63,7 @@ class SiaRounds(UniformFamily):
         self.kind = np.repeat(np.arange(GPU_TYPES), [len(s) for s in sizes])
         self.model = Model(sense="max")
         for k, count in enumerate(nodes):
-            self.model.add_resources(k, int(count) * GPUS_PER_NODE)
+            self.model.add_resource(k, int(count) * GPUS_PER_NODE)
         self.template = self.model.add_template({k: np.where(self.kind == k, self.gpus, 0.0) for k in range(GPU_TYPES)})
         self.log_gpus = np.log(self.gpus)
         self.age_s, self.restarts = np.zeros(0), np.zeros(0)

@@ -61,8 +61,8 @@ class Copter:
 
     def time_drop_and_restore_resource(self, requests: int) -> None:
         """A row goes with all its entries, and comes back."""
-        self.model.drop_resource("type-0")
-        self.model.add_resources("type-0", self.count)
+        self.model.remove_resource("type-0")
+        self.model.add_resource("type-0", self.count)
         self.model.update_template(self.template, self.sparse, self.resources)
 
     def time_update_column_cost(self, requests: int) -> None:
@@ -91,8 +91,8 @@ class Copter:
 
     def time_add_and_remove_resources(self, requests: int) -> None:
         """Units come and go."""
-        self.model.add_resources("type-0", 8)
-        self.model.remove_resources("type-0", 8)
+        self.model.add_resource("type-0", 8)
+        self.model.remove_units("type-0", 8)
 
     def time_update_cost(self, requests: int) -> None:
         """One request's costs."""

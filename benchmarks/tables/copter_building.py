@@ -85,7 +85,7 @@ def copter_model(jobs: Jobs) -> copter.Session:
     """A new model, request by request, and a session that could solve it."""
     model = copter.Model("max")
     for row, capacity in enumerate(jobs.capacity.tolist()):
-        model.add_resources(row, capacity)
+        model.add_resource(row, capacity)
     everything = list(range(len(jobs.capacity)))
     for at, (value, rows, gpus) in enumerate(zip(jobs.values, jobs.rows, jobs.gpus, strict=True)):
         usage = np.zeros((len(everything), len(value)))

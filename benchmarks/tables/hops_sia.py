@@ -24,7 +24,7 @@ class SiaOnSets(RoundPolicy):
         self._throughputs, self._sets = throughputs, sets
         self._model = Model(sense="max")
         for kind in self.nodes.types:
-            self._model.add_resources(kind, self.nodes.capacity(kind))
+            self._model.add_resource(kind, self.nodes.capacity(kind))
         self._session = Session(self._model, Settings())
         self._columns: dict[str, list[tuple[str, int]]] = {}
         self._gain: dict[str, np.ndarray] = {}  # type: ignore[type-arg]

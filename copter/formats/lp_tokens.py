@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from copter.formats.refused import refusal
 from copter.formats.text_lines import LineError, with_lines
 from copter.storage.files import PathLike, require_path
 
@@ -107,7 +108,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> LpText:
             continue
         keyword = " ".join(words.split()).lower()
         if keyword in FOREIGN:
-            raise found.error(number, f"{words.strip()}: {FOREIGN[keyword]} cannot be part of a linear program")
+            raise found.error(number, f"{words.strip()}: {refusal(FOREIGN[keyword])}")
         if keyword == "multi-objectives" or keyword.endswith("multi-objectives"):
             raise found.error(number, "several objectives cannot be part of a linear program")
         if WHOLE_LINE.get(keyword) == "end":
@@ -166,4 +167,4 @@ def reason_of(text: str) -> str:
     """Return why a character cannot be read."""
     if text in "[]^*/":
         return "a quadratic term cannot be part of a linear program"
-    return "an indicator row cannot be part of a linear program" if text == "-" else "no word of an LP file begins so"
+    return refusal("indicator constraints") if text == "-" else "no word of an LP file begins so"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from copter.formats.mps_fields import MpsError
+from copter.formats.refused import refusal
 from copter.formats.text_lines import with_lines
 from copter.storage.files import PathLike, require_path
 
@@ -71,7 +72,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
         if line[0] not in " \t\r":
             keyword = header_of(line, found)
             if keyword in FOREIGN:
-                raise found.error(number, f"section {keyword}: {FOREIGN[keyword]} cannot be part of a linear program")
+                raise found.error(number, f"section {keyword}: {refusal(FOREIGN[keyword])}")
             if keyword == "ENDATA":
                 return found
             if keyword is not None:

@@ -20,10 +20,12 @@ FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # programs up to this size begin with branch and bound
-# share of the time left in which larger ones get a first point from branch and bound, if there is none; the next one
-# after each task without a point
-FIRST_SHARES = (0.5, 0.9, 0.1)
+FIRST_LP_SHARE = 0.2  # share of the time left that the LP may take before branch and bound looks for a first point
 DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
+CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
+CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
+CORE_RANK = 6  # columns of each request that the LP splits, in the first core
+CORE_FACTORS = (1, 3)  # sizes of the cores that are tried until one has a point
 ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leaves open
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch and bound
@@ -139,20 +141,24 @@ class Search:
                 self._repair(start, changed)
         if len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES:
             self._whole(min(DIRECT_S, DIRECT_SHARE * self.left_s))
-        elif self.x is None:
-            self._whole(FIRST_SHARES[self.warm.misses % len(FIRST_SHARES)] * self.left_s, first=True)
         if self.over():
             return
         began = time.perf_counter()
-        self._relax()
-        if self.over():
-            return
+        self._relax(FIRST_LP_SHARE * self.left_s)
         self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
         if self.relaxed is None:
-            self._whole(self.left_s if self.x is None else TREE_SHARE * self.left_s)
-        else:
+            # branch and bound as it is, until it has a point: no deadline may be worse than its own
+            if self.x is None and not self.over():
+                self._whole(self.left_s, first=True)
             if not self.over():
+                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
+        if self.relaxed is not None:
+            if not self.over():
+                self._core(ROUNDING_SHARE * self.left_s)
+            if not self.over() and (self.x is None or not self.is_large):
                 self._dive(DIVE_SHARE * self.left_s)
+            if self.x is None and not self.over():
+                self._whole(self.left_s, first=True)
             if not self.over():
                 self._near_lp(ROUNDING_SHARE * self.left_s)
         if self.x is not None and self.relaxed is not None and not self.over():
@@ -280,7 +286,7 @@ class Search:
         found.col_status, found.row_status, found.valid = basis[0], basis[1], True
         self.warm.lp.setBasis(found)
 
-    def _relax(self) -> None:
+    def _relax(self, seconds: float) -> None:
         """Find the LP's point: by HiGHS, or the parent's if that comes first."""
         warm, status, kind = self.warm, self.highspy.HighsModelStatus, self.highspy.cb.HighsCallbackType
         warm.basis = None
@@ -292,7 +298,7 @@ class Search:
             if late or self._stops(self.number):
                 answer.user_interrupt = True
 
-        warm.lp.setOptionValue("time_limit", warm.lp.getRunTime() + max(self.left_s, LEAST_S))
+        warm.lp.setOptionValue("time_limit", warm.lp.getRunTime() + max(min(seconds, self.left_s), LEAST_S))
         warm.lp.setCallback(heard, None)
         warm.lp.startCallback(kind.kCallbackSimplexInterrupt)
         run_highs(warm.lp)
@@ -305,9 +311,13 @@ class Search:
             self.better_bound(float(warm.lp.getInfo().objective_function_value))
         elif found == status.kInfeasible:
             self.infeasible = True
-        elif (point := self._point_of(self.number)) is not None:
-            self.relaxed, self.reduced = point.x, point.reduced
-            self.better_bound(point.bound)
+        else:
+            basis = warm.lp.getBasis()
+            if basis.valid:  # the next task goes on from it
+                warm.basis = list(basis.col_status), list(basis.row_status)
+            if (point := self._point_of(self.number)) is not None:
+                self.relaxed, self.reduced = point.x, point.reduced
+                self.better_bound(point.bound)
 
     def _resolve(self, lower: Floats, upper: Floats) -> Floats | None:
         """Return the LP's point within other bounds; None if there is none below the best value, or no time."""
@@ -385,6 +395,38 @@ class Search:
             free = ~self.is_integer | (np.abs(self.relaxed - np.rint(self.relaxed)) > WHOLE)
             base = np.where(self.is_integer, np.clip(np.rint(self.relaxed), self.lower, self.upper), self.relaxed)
             self._part(free, base, seconds, "near the LP")
+
+    def _core(self, seconds: float) -> None:
+        """Search the integer columns that the LP uses or nearly uses, with all others at the LP's values (a kernel
+        search); once more with more columns if these have no point.
+        """
+        if self.relaxed is None:
+            return
+        x, whole, until = self.relaxed, self.integers, time.perf_counter() + seconds
+        base = np.where(self.is_integer, np.clip(np.rint(x), self.lower, self.upper), x)
+        inside = (x > self.lower + WHOLE) & (x < self.upper - WHOLE)
+        score = np.where(inside, 0.0, np.abs(self.reduced))
+        split = np.zeros(self.groups, dtype=bool)
+        split[self.program.group[whole[np.abs(x[whole] - base[whole]) > WHOLE]]] = True
+        order = whole[np.argsort(score[whole], kind="stable")]
+        own = self.program.group[order]
+        # rank of a column within its group, by score
+        by_group = np.argsort(own, kind="stable")
+        first = np.searchsorted(own[by_group], np.arange(self.groups))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[by_group] = np.arange(len(order)) - first[own[by_group]]
+        single = np.diff(self.A.indptr)[order] <= 1
+        used = int((x[whole] > self.lower[whole] + WHOLE).sum())
+        for factor in CORE_FACTORS:
+            near = np.arange(len(order)) < max(CORE_LEAST, factor * CORE * used)
+            near |= split[own] & (single | (rank < factor * CORE_RANK))
+            if near.sum() > CORE_MOST * len(order):
+                return
+            free = ~self.is_integer
+            free[order[near]] = True
+            left = until - time.perf_counter()
+            if left < LEAST_S or self.over() or self._part(free, base, left, "near the LP") or self.x is not None:
+                return
 
     def _between(self, seconds: float) -> None:
         """Search with all columns fixed in which the best point and the LP's agree (RINS)."""

@@ -1,13 +1,14 @@
-"""A CVXPY solver for linear and mixed-integer linear programs; problems solved again are edited and re-solved."""
+"""A CVXPY solver of linear and mixed-integer programs, and of concave worths; problems solved again are edited."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from cvxpy import settings as words
+from cvxpy.constraints import ExpCone, PowCone3D
 from cvxpy.error import SolverError
 from cvxpy.reductions.solution import Solution, failure_solution
 from cvxpy.reductions.solvers import utilities
@@ -15,6 +16,7 @@ from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.interop.cvxpy_worths import ConcaveProgram, LiveWorths
 from copter.interop.live_program import LiveProgram
 from copter.interop.search import searched as search_of
 from copter.interop.statuses import WORDS
@@ -27,6 +29,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 
 NAME = "COPTER"
+Live = TypeVar("Live", LiveProgram, LiveWorths)
 SETTINGS = tuple(field.name for field in fields(Settings))
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
@@ -69,13 +72,15 @@ class COPTER(ConicSolver):  # type: ignore[misc]
     -----
     A problem that is solved again with other parameter values keeps its session: differences in c, b, bounds and the
     values of A become edits. A problem of another structure starts anew, and so does every solve with
-    ``warm_start=False``. ``problem.solver_stats.extra_stats`` is ``{"warm": bool}``.
+    ``warm_start=False``. Sums of ``log``, ``power(..., approx=False)`` and ``minimum`` of totals become concave worths
+    (:mod:`copter.interop.cvxpy_worths`). ``problem.solver_stats.extra_stats`` is ``{"warm": bool}``.
     """
 
     MIP_CAPABLE = True
     BOUNDED_VARIABLES = True
-    SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
-    MI_SUPPORTED_CONSTRAINTS = SUPPORTED_CONSTRAINTS
+    SUPPORTED_CONSTRAINTS = (*ConicSolver.SUPPORTED_CONSTRAINTS, ExpCone, PowCone3D)
+    MI_SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
+    EXP_CONE_ORDER = (0, 1, 2)
 
     def __eq__(self, other: object) -> bool:
         """All instances are equal, so that CVXPY's cache compiles a problem with ``solve(solver=COPTER())`` once."""
@@ -114,13 +119,14 @@ class COPTER(ConicSolver):  # type: ignore[misc]
         """Solve the program; the live program is kept in CVXPY's cache of this problem."""
         settings, search = options(solver_opts)
         try:
-            lp = program(data)
-            if lp is None:
+            if data[self.DIMS].exp or data[self.DIMS].p3d:
+                result = shared_fairly(data, settings, search, warm_start, solver_cache)
+            elif (lp := program(data)) is None:
                 result = Result(words.INFEASIBLE, None, None, np.inf, 0, 0.0, False)
             elif lp.is_mixed_integer:
                 result = searched(lp, settings, search)
             else:
-                result = solved(lp, settings, live_program(warm_start, solver_cache))
+                result = solved(lp, settings, kept(LiveProgram, warm_start, solver_cache))
         except CopterError as error:
             raise SolverError(f"copter: {error}") from error
         if verbose:
@@ -137,7 +143,9 @@ class COPTER(ConicSolver):  # type: ignore[misc]
         }
         duals: dict[int, Any] = {}
         if solution.y is not None and not inverse_data["is_mip"]:
+            cones = (ExpCone, PowCone3D)  # they come last, and are CVXPY's own
             constraints = inverse_data[self.EQ_CONSTR] + inverse_data[self.NEQ_CONSTR]
+            constraints = [each for each in constraints if not isinstance(each, cones)]
             duals = utilities.get_dual_values(-solution.y, utilities.extract_dual_value, constraints)
         if solution.status not in words.SOLUTION_PRESENT or solution.x is None:
             return failure_solution(solution.status, stats, duals)
@@ -176,10 +184,10 @@ def program(data: Mapping[str, Any]) -> LinearProgram | None:
     return LinearProgram(c, data[words.A], row_lower, b, low, high, whole)
 
 
-def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
+def kept(kind: type[Live], warm_start: bool, cache: dict[str, Any] | None) -> Live:
     """Return the cached live program of this problem, or a new one."""
-    kept = cache.get(NAME) if warm_start and cache is not None else None
-    live = kept if isinstance(kept, LiveProgram) else LiveProgram()
+    found = cache.get(NAME) if warm_start and cache is not None else None
+    live = found if isinstance(found, kind) else kind()
     if cache is not None:
         cache[NAME] = live
     return live
@@ -197,6 +205,22 @@ def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
     return Result(
         named(answer.status), answer.x, y, answer.objective, answer.iterations, answer.solve_time_s, answer.warm
     )
+
+
+def shared_fairly(
+    data: Mapping[str, Any],
+    settings: Settings,
+    search: Mapping[str, Any],
+    warm_start: bool,
+    cache: dict[str, Any] | None,
+) -> Result:
+    """Solve a problem with concave worths, from the last solve's prices if it is kept."""
+    if search:
+        raise SolverError(f"option {min(search)!r} is one of mixed-integer programs")
+    concave = ConcaveProgram(data)
+    answer, x, y, warm = kept(LiveWorths, warm_start, cache).solve(concave, settings)
+    objective = float(concave.c @ x)
+    return Result(named(answer.status), x, y, objective, answer.iterations, answer.solve_time_s, warm)
 
 
 def searched(lp: LinearProgram, settings: Settings, search: dict[str, Any]) -> Result:

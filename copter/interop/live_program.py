@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.interop.allowance import Allowance, Way
-from copter.methods.simplex.kept import KeptBasis
 from copter.methods.simplex.shift import recognise, same_pattern
+from copter.methods.simplex.warm_basis import WarmBasis
 from copter.methods.solve import solve
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
@@ -118,7 +118,7 @@ class LiveProgram:
     """Solves a series of programs; each solve starts from the last one if the structures agree.
 
     The first program is solved by :func:`copter.solve`. Later programs of the same structure can also be solved by
-    pivots from the last basis of the whole program (:class:`KeptBasis`), or by a :class:`copter.Session` whose model is
+    pivots from the last basis of the whole program (:class:`WarmBasis`), or by a :class:`copter.Session` whose model is
     edited, either from its last basis and prices or by blocks. :class:`Allowance` chooses by processor time, so that a
     series never takes much longer than fresh solves. If the program is a time window that has shifted, so that some
     rows and columns left and others came, the solve also starts from the last basis. A program of any other structure
@@ -149,7 +149,7 @@ class LiveProgram:
         self._allowance: Allowance | None = None
         # the last program with an optimum, its x and y
         self._optimum: tuple[LinearProgram, Floats, Floats] | None = None
-        self._basis: KeptBasis | None = None
+        self._basis: WarmBasis | None = None
         self._session: Session | None = None
         self._held: LinearProgram | None = None  # the program that the session's model holds
         self._starts: list[int] = []
@@ -269,7 +269,7 @@ class LiveProgram:
         """Make a basis if none is kept, from the last optimum; returns whether there is one."""
         try:
             if self._basis is None and self._optimum is not None:
-                self._basis = KeptBasis(*self._optimum)
+                self._basis = WarmBasis(*self._optimum)
         except ArithmeticError:
             return False
         return self._basis is not None

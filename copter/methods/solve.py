@@ -10,7 +10,7 @@ import numpy as np
 from copter import choose
 from copter.choose import Choice, ProgramFacts
 from copter.errors import InvalidDataError
-from copter.methods.first_tries import by_simplex, by_structure
+from copter.methods.before_interior import by_simplex, by_structure
 from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal_program import solve_proximal
 from copter.problem.linear_program import LinearProgram, require_program

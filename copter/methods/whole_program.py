@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from copter.choose import DIRECT_WORK, KEPT, RESUMED, RESUMED_WORK, SUM_PIVOTS, WHOLE_PIVOTS, Choice
 from copter.methods.answers import Ended, Proven
+from copter.methods.before_interior import by_simplex
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
-from copter.methods.first_tries import by_simplex
 from copter.methods.interior.solve import solve_interior
 from copter.methods.protocol import Round
 from copter.model.columns import Columns

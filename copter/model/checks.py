@@ -44,6 +44,11 @@ def listed(what: str, values: Any) -> list[Any]:
         raise InvalidDataError(f"{what} is {values!r}, must be a list") from None
 
 
+def plain_table(values: Any) -> Any:
+    """A table of pandas, Polars or Arrow as an array, row by row (looping over it would give column names)."""
+    return values.to_numpy() if hasattr(values, "to_numpy") and getattr(values, "ndim", 2) == 2 else values
+
+
 def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
     """Return the values as a list; raises DimensionError unless there is one value per request."""
     result = listed(what, values)
@@ -117,7 +122,10 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
     """Return a copy of a request's costs, (n,); the error names the first entry that is not finite or too large."""
     array = as_floats(f"request {request!r}: cost", cost)
     if array.shape != (n,):
-        raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
+        raise DimensionError(
+            f"request {request!r}: cost has shape {array.shape}, but its usage has {n} columns: it must be "
+            f"({n},), a cost for each column"
+        )
     if not all_within(array, LARGEST_COST):
         at = int(np.flatnonzero(~(np.abs(array) <= LARGEST_COST))[0])
         most = "finite" if not np.isfinite(array[at]) else f"at most {LARGEST_COST:g} in size"
@@ -131,7 +139,7 @@ def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Float
         table: Floats = costs.copy()
         if all_within(table.ravel(), LARGEST_COST):
             return list(table)
-    each = listed_for(requests, "costs", costs)
+    each = listed_for(requests, "costs", plain_table(costs))
     return [checked_cost(request, cost, n) for request, cost in zip(requests, each, strict=True)]
 
 

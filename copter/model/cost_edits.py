@@ -18,6 +18,7 @@ from copter.model.checks import (
     finite,
     listed,
     listed_for,
+    plain_table,
     require_finite_costs,
     whole_numbers,
 )
@@ -37,7 +38,7 @@ class CostEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
         >>> model.update_cost("job", [3.0, 4.0])
         >>> model.cost("job").tolist()
@@ -54,7 +55,8 @@ class CostEdits(Inventory):
         Parameters
         ----------
         requests : sequence of ids (k,)
-        costs : sequence of k array_like (n,), or array (k, n), or one array with the costs of all, request by request
+        costs : sequence of k array_like (n,), or array or DataFrame (k, n), or one array with the costs of all, request
+            by request. A DataFrame's rows are taken in the order of `requests`, whatever its index.
             float64 arrays for requests that store float64 costs are copied without a Python loop. An array object
             that occurs many times is stored once.
 
@@ -62,14 +64,14 @@ class CostEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> for job in ("a", "b"):
         ...     model.add_request(job, [1.0], {"gpu": [1]})
         >>> model.update_costs(["a", "b"], [[2.0], [3.0]])
         >>> model.cost("b").tolist()
         [3.0]
         """
-        ids = listed("requests", requests)
+        ids, costs = listed("requests", requests), plain_table(costs)
         shared = self._shared(ids, costs)
         if shared is not None:
             self.ledger.apply("shared_costs", ids, *shared, self.ledger.sign, self.ledger.sign * 0.0)
@@ -161,7 +163,7 @@ class CostEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
         >>> model.rescale_cost("job", 10.0, 1.0)
         >>> model.cost("job").tolist()
@@ -209,7 +211,7 @@ class CostEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [-1.0, 2.0], {"gpu": [1, 1]})
         >>> model.rescale_costs(["job"], 10.0, worst=0.5)
         >>> model.cost("job").tolist()

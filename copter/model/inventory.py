@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
 from math import isfinite
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from copter.model.matrix import Template
 from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, rows_of
 from copter.model.usage import Pattern, Usage, pattern_of
+from copter.problem.display import MOST_ROWS, counted, figure, page
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +35,38 @@ class Inventory:
         self.ledger = Ledger(sense, offset, cost_dtype)
 
     # The model as a whole -----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Number of requests."""
+        return len(self.ledger.slot_of)
+
+    def __bool__(self) -> bool:
+        """True, also for a model without requests."""
+        return True
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Iterate over the requests' ids, in the order they were added."""
+        return iter(self.requests)
+
+    def _sizes(self) -> list[str]:
+        sizes = (len(self), "request"), (self.n_columns, "column"), (len(self.ledger.row_of), "resource")
+        return [counted(number, what) for number, what in sizes]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.sense}: {', '.join(self._sizes())}, version {self.version}>"
+
+    def _repr_html_(self) -> str:
+        shown = [
+            (str(each), figure(self.lower_count(each)), figure(self.count(each)))
+            for each in islice(self.ledger.row_of, MOST_ROWS)
+        ]
+        facts = [
+            ("objective", f"{self.sense}imize"),
+            ("size", ", ".join(self._sizes())),
+            ("edits", f"{self.version:,}"),
+        ]
+        left = len(self.ledger.row_of) - len(shown)
+        return page("copter model", facts, ("resource", "at least", "count"), shown, left)
 
     @property
     def sense(self) -> Literal["max", "min"]:
@@ -83,7 +117,7 @@ class Inventory:
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.count("gpu")
         4.0
         """

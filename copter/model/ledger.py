@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Operation = tuple[str, tuple[Any, ...]]
+PlainWorth = tuple[str, tuple[float, ...]]
+HeldWorth = tuple[PlainWorth, Floats]
 
 
 class Listener(Protocol):
@@ -71,6 +73,8 @@ class Ledger:
         Version at which each request was added, ascending.
     columns_at : dict
         Version at which each request got its present columns; it distinguishes them from earlier ones of the same id.
+    worths : dict
+        Of the slots of requests with a concave worth: ((kind, numbers) of it, rates).
     version : int
         Number of edits so far.
     changes : Changes
@@ -100,6 +104,7 @@ class Ledger:
         self.slot_of: dict[Hashable, int] = {}
         self.added_at: dict[Hashable, int] = {}
         self._past = Past()
+        self.worths: dict[int, HeldWorth] = {}
         self.columns_at: dict[Hashable, int] = {}
         self.changes, self.moves = Changes(), Moves()
         self.guard = Guard("model")
@@ -127,7 +132,7 @@ class Ledger:
             hashable("resource", resource)
             raise
         except KeyError:
-            raise UnknownHandleError(f"unknown resource {resource!r}; add_resources makes it") from None
+            raise UnknownHandleError(f"unknown resource {resource!r}; add_resource makes it") from None
 
     def slot(self, request: Hashable) -> int:
         """Return the slot of a request; raises UnknownHandleError if the request is unknown."""
@@ -259,11 +264,12 @@ class Ledger:
         """Move slabs into free slots; returns the new slot of every old one, -1 for free slots. Ids do not change."""
         moved = self.matrix.compaction()
         slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
+        worths = {int(moved[slot]): held for slot, held in self.worths.items()}
         self._past.copy()
         self.changes.anything()
         self.moves.clear()
         self.matrix.compact(moved)  # from here on no instruction of Python's is run
-        self.slot_of = slot_of
+        self.slot_of, self.worths = slot_of, worths
         return moved
 
     def _roll_back(self, mark: int, version: int) -> None:
@@ -539,6 +545,8 @@ class Ledger:
         own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
         for at, (request, template, costs, numbers) in enumerate(own_parts(requests, *own)):
             slot = self.slot_of[request]
+            if slot in self.worths:
+                raise InvalidDataError(f"request {request!r} has a worth, so its columns stay; drop_worth comes first")
             slab, age, (limit, low, high, rounded, least, bounds) = matrix.slabs[slot], matrix.generation[slot], numbers
             self._undo.append((matrix.restore_slab, (matrix.save_slab(slot),)))
             matrix.remove_slab(slot)
@@ -591,6 +599,8 @@ class Ledger:
         matrix, own = self.matrix, list[Template]()
         slots = [self.slot_of[request] for request in requests]
         self._contents_change(slots)
+        if self.worths:
+            self._hang_worths(slots, [None] * len(slots))
         added_at, columns_at = (list(map(table.__getitem__, requests)) for table in (self.added_at, self.columns_at))
         saved = list[SavedSlab]()
         self._note(self._put_back, requests, saved, added_at, columns_at)
@@ -676,6 +686,48 @@ class Ledger:
         self._bounds_change(np.array([slot], dtype=np.int32))
         self.matrix.set_fixed(slot, column)
 
+    # Operations: worths ---------------------------------------------------------------------------------------------
+
+    def _op_worth(self, requests: list[Hashable], worths: list[PlainWorth] | None, rates: list[Floats] | None) -> None:
+        """Set the concave worths of many requests, and the rates of their columns; None takes them away."""
+        slots = self.slots(requests)
+        self._contents_change(slots)
+        held: list[HeldWorth | None] = [None] * len(requests)
+        if worths is not None and rates is not None:
+            held = [((kind, tuple(numbers)), rate) for (kind, numbers), rate in zip(worths, rates, strict=True)]
+        self._hang_worths(slots.tolist(), held)
+
+    def _hang_worths(self, slots: list[int], held: list[HeldWorth | None]) -> None:
+        """Set what is held for these slots, and note what was."""
+        self._note(self._put_worths, slots, list(map(self.worths.get, slots)))
+        self._put_worths(slots, held)
+
+    def _put_worths(self, slots: list[int], held: list[HeldWorth | None]) -> None:
+        for slot, each in zip(slots, held, strict=True):
+            if each is None:
+                self.worths.pop(slot, None)
+            else:
+                self.worths[slot] = each
+
+    def not_plain(self, slot: int) -> str | None:
+        """Return why the columns of a slot have more than bounds on their sum; None if they have not.
+
+        A plain request has lower bounds of zero, a finite limit that bounds each column, no private rows, and no least
+        sum other than the limit itself.
+        """
+        matrix = self.matrix
+        slab, limit, least = matrix.slabs[slot], matrix.limit_of(slot), matrix.least_of(slot)
+        if slab.template.n_private:
+            return "it has private rows"
+        if not limit < np.inf:
+            return "its limit is infinite; give one that its columns cannot exceed"
+        if least > -np.inf and least != limit:
+            return "its least sum is below its limit; make both equal, or leave at_least out"
+        if slab.lower_each is not None:
+            return "it has lower bounds"
+        upper = matrix.upper_of(slot) if slab.upper_each is None else float(slab.upper_each.min())
+        return None if upper >= limit or matrix.fixed_of(slot) >= 0 else "its columns have upper bounds below its limit"
+
     # Operations: costs ----------------------------------------------------------------------------------------------
 
     def _op_cost(self, request: Hashable, cost: Costs, scale: float, offset: float, rounding: float) -> None:
@@ -760,7 +812,7 @@ FEW = 50  # from this many removed requests on, it pays to pause garbage collect
 # Operations on bounds, and on contents of many requests: they record which requests. A new row, like all other
 # operations, invalidates kept programs.
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
-OF_REQUESTS = OF_BOUNDS | {"costs", "shared_costs", "rescale", "add_many", "add_own", "remove"}
+OF_REQUESTS = OF_BOUNDS | {"costs", "shared_costs", "rescale", "add_many", "add_own", "remove", "worth"}
 
 # Operations by their names in the journal.
 OPERATIONS: dict[str, Callable[..., Any]] = {

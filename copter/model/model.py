@@ -35,12 +35,14 @@ from copter.model.private_rows import PrivateRows, bounds_of_rows, private_patte
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits
 from copter.model.usage import Usage
+from copter.model.worth_edits import WorthEdits
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
+from copter.problem.worth import Worth
 
 Floats = NDArray[np.float64]
 
 
-class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
+class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
@@ -62,7 +64,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
     --------
     >>> import copter
     >>> model = copter.Model(sense="max")
-    >>> model.add_resources("gpu", 4)
+    >>> model.add_resource("gpu", 4)
     >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]})
     >>> copter.Session(model).solve().of("job").tolist()
     [0.0, 1.0]
@@ -79,15 +81,25 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         Rows are the resources in the order added, then for each request its sum (if it has a limit or a least sum) and
         its private rows.
 
+        Raises
+        ------
+        EditNotAllowedError
+            If a request has a concave worth.
+
         Examples
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [-1.0], {"gpu": [2]})
         >>> model.to_linear_program().row_upper.tolist()
         [4.0, 1.0]
         """
+        if self.ledger.worths:
+            raise EditNotAllowedError(
+                f"{len(self.ledger.worths)} requests have a concave worth, which no linear program holds: drop_worth "
+                "takes it away"
+            )
         return assemble(self.ledger)
 
     def batch(self) -> AbstractContextManager[None]:
@@ -102,7 +114,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         >>> import copter
         >>> model = copter.Model()
         >>> with model.batch():
-        ...     model.add_resources("gpu", 4)
+        ...     model.add_resource("gpu", 4)
         ...     model.add_request("job", [-1.0], {"gpu": [1]})
         >>> model.resources, model.requests
         (('gpu',), ('job',))
@@ -130,6 +142,8 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         private_rows: PrivateRows | None = None,
         row_lower: ArrayLike | None = None,
         row_upper: ArrayLike | None = None,
+        worth: Worth | None = None,
+        rates: ArrayLike | None = None,
     ) -> None:
         """Add a block of columns; its objective coefficients are ``scale * cost + offset``.
 
@@ -138,7 +152,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         request : hashable
             New id.
         cost : array_like (n,)
-            Copied.
+            Copied; with a worth also one number for all columns.
         usage, resources
             See :meth:`add_template`; or
         template : Template
@@ -157,16 +171,23 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             Rows over these columns alone; a template has its own.
         row_lower, row_upper : float or array_like (rows,), optional
             Bounds of the private rows, to replace those that came with the rows' coefficients.
+        worth : Worth, optional
+            A concave function of the request's total rates'x, added to the objective of a maximisation
+            (`copter.worth`; equation W1). Such a request has a finite limit, and no bounds or rows besides.
+        rates : float or array_like (n,), optional
+            What a unit of each column adds to the total; needed with a worth.
 
         Raises
         ------
         DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
+        EditNotAllowedError
+            For a worth in a minimisation, or of a request with other bounds.
 
         Examples
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
         >>> model.requests
         ('job',)
@@ -188,6 +209,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             private = private_pattern(f"request {request!r}", private_rows, n)
             source = (*pattern, private)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
+        cost = np.full(n, cost) if worth is not None and np.ndim(cost) == 0 else cost
         whole = integrality(f"request {request!r}: integer", integer, n)
         costs, rounding = stored_cost(request, checked_cost(request, cost, n), kind)
         limit = checked_limit(request, limit)
@@ -196,9 +218,13 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         scale, offset = self._signed(request, scale, offset)
         require_finite_costs(request, costs, scale, offset)
         bounds = private_table([request], private, row_lower, row_upper)
-        self.ledger.apply(
-            "add", request, source, costs, limit, low, high, scale, offset, whole, rounding, least, bounds
-        )
+        rest = (source, costs, limit, low, high, scale, offset, whole, rounding, least, bounds)
+        if worth is None and rates is None:
+            self.ledger.apply("add", request, *rest)
+            return
+        with self.batch():
+            self.ledger.apply("add", request, *rest)
+            self.update_worths([request], worth, None if rates is None else [rates])
 
     def add_requests(
         self,
@@ -216,13 +242,15 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         cost_dtype: DTypeLike | None = None,
         row_lower: ArrayLike | None = None,
         row_upper: ArrayLike | None = None,
+        worths: Worth | Sequence[Worth] | None = None,
+        rates: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> None:
         """Add many requests that share one template; on an error, none is added.
 
         Parameters
         ----------
         requests : sequence of ids (k,)
-        costs : array_like (k, n)
+        costs : array_like or DataFrame (k, n)
         template : Template
         limit, at_least, scale, offset : float or array_like (k,)
         lower, upper : float
@@ -231,6 +259,9 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         cost_dtype : dtype, optional
         row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
             Bounds of the private rows, to replace the template's own.
+        worths : Worth or sequence of k, optional
+            See :meth:`add_request`.
+        rates : array_like (k, n), optional
 
         Raises
         ------
@@ -240,7 +271,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> sizes = model.add_template({"gpu": [1, 2]})
         >>> model.add_requests(["a", "b"], [[1.0, 1.8], [1.0, 1.5]], template=sizes)
         >>> model.n_columns
@@ -273,9 +304,13 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
             [r for _, r in stored],
         )
         bounds = private_table(ids, template.private, row_lower, row_upper)
-        self.ledger.apply(
-            "add_many", ids, template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds
-        )
+        rest = (template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds)
+        if worths is None and rates is None:
+            self.ledger.apply("add_many", ids, *rest)
+            return
+        with self.batch():
+            self.ledger.apply("add_many", ids, *rest)
+            self.update_worths(ids, worths, rates)
 
     def remove_request(self, request: Hashable) -> None:
         """Remove a request with its columns and its limit.
@@ -284,7 +319,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0], {"gpu": [1]})
         >>> model.remove_request("job")
         >>> model.requests
@@ -351,7 +386,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
         >>> model.fix("job", 0)
         >>> copter.Session(model).solve().of("job").tolist()

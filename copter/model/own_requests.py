@@ -132,7 +132,7 @@ class OwnRequests(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]})
         >>> model.update_columns(["job"], [3], [1.8, 2.5, 3.5], {"gpu": [2, 3, 4]}, kept=[1, -1, -1])
         >>> copter.Session(model).solve().of("job").tolist()

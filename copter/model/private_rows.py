@@ -40,7 +40,7 @@ class PrivateRows:
     >>> import copter
     >>> model = copter.Model(sense="max")
     >>> equal = copter.PrivateRows([[1.0, -1.0]], [0.0], [0.0])
-    >>> model.add_resources("gpu", 4)
+    >>> model.add_resource("gpu", 4)
     >>> model.add_request("job", [1.0, 1.0], {"gpu": [1, 1]}, private_rows=equal)
     >>> copter.Session(model).solve().of("job").tolist()
     [0.5, 0.5]

@@ -24,7 +24,7 @@ class ResourceEdits(Inventory):
 
     # Resources ----------------------------------------------------------------------------------------------------
 
-    def add_resources(self, resource: Hashable, count: float, lower: float | None = None) -> None:
+    def add_resource(self, resource: Hashable, count: float, lower: float | None = None) -> None:
         """Add `count` units of a resource; a new resource gets a row.
 
         Parameters
@@ -43,17 +43,15 @@ class ResourceEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.count("gpu")
         8.0
         """
         hashable("resource", resource)
         count = finite(f"resource {resource!r}: count", count)
         if count < 0:
-            raise InvalidDataError(
-                f"resource {resource!r}: cannot add {count} units; to take some away, remove_resources"
-            )
+            raise InvalidDataError(f"resource {resource!r}: cannot add {count} units; to take some away, remove_units")
         if resource in self.ledger.row_of:
             count = finite(f"resource {resource!r}: count", self.count(resource) + count)
         if lower is None:
@@ -142,7 +140,7 @@ class ResourceEdits(Inventory):
             )
         return low, high
 
-    def remove_resources(self, resource: Hashable, count: float) -> None:
+    def remove_units(self, resource: Hashable, count: float) -> None:
         """Remove `count` units of a resource.
 
         Raises
@@ -156,8 +154,8 @@ class ResourceEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
-        >>> model.remove_resources("gpu", 1)
+        >>> model.add_resource("gpu", 4)
+        >>> model.remove_units("gpu", 1)
         >>> model.count("gpu")
         3.0
         """
@@ -178,10 +176,13 @@ class ResourceEdits(Inventory):
             )
         self.ledger.apply("count", resource, here - count)
 
-    def drop_resource(self, resource: Hashable) -> None:
+    def remove_resource(self, resource: Hashable) -> None:
         """Remove a resource's row with all its coefficients; columns no longer use the resource."""
         self.ledger.row(resource)
         self.ledger.apply("drop_row", resource)
+
+    # Their names up to 0.2, which go in 0.4.
+    add_resources, remove_resources, drop_resource = add_resource, remove_units, remove_resource
 
     # Templates ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +213,7 @@ class ResourceEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> sizes = model.add_template({"gpu": [1, 2]})
         >>> model.add_request("job", [1.0, 1.8], template=sizes)
         >>> model.template_of("job") is sizes

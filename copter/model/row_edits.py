@@ -36,7 +36,7 @@ class RowEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model()
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0], {"gpu": [1]})
         >>> model.update_limit("job", 2.0)
         >>> model.limit("job")
@@ -89,7 +89,7 @@ class RowEdits(Inventory):
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0], {"gpu": [1]}, upper=1.0)
         >>> model.update_bounds("job", upper=0.5)
         >>> copter.Session(model).solve().of("job").tolist()

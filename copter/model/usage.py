@@ -59,17 +59,21 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
 def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable], int]) -> Pattern:
     """Convert usage given as one array (n,) per resource to a pattern; zeros are dropped."""
     vectors: dict[int, Floats] = {}
-    lengths = set()
+    first: Hashable = None
+    n = 0
     for resource, units in usage.items():
         vector = as_floats(f"usage of resource {resource!r}", units)
         if vector.ndim != 1:
             vector = np.atleast_1d(vector)
             if vector.ndim != 1:
                 raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure per column")
+        if vectors and len(vector) != n:
+            raise DimensionError(
+                f"usage of resource {resource!r} has {len(vector)} columns, that of {first!r} has {n}: give every "
+                "resource one figure for each column, 0 for what uses none"
+            )
+        first, n = (first, n) if vectors else (resource, len(vector))
         vectors[row(resource)] = vector
-        lengths.add(len(vector))
-    if len(lengths) > 1:
-        raise DimensionError(f"usage gives {sorted(lengths)} columns for different resources: must be equal")
     rows = sorted(vectors)
     return from_vectors([vectors[r] for r in rows], np.array(rows, dtype=np.int32))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
+from copter.problem.display import figure, page, percent, seconds
 from copter.problem.explanation import Explanation, explained
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
@@ -127,6 +128,21 @@ class Solution:
             _ray=None if ray is None else (lambda: ray),
         )
 
+    def __repr__(self) -> str:
+        ended = f"{self.method}, {seconds(self.solve_time_s)}" if self.method else seconds(self.solve_time_s)
+        return f"<Solution {self.status.value}: objective {figure(self.objective)}, gap {percent(self.gap)}, {ended}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("status", self.status.value),
+            ("objective", figure(self.objective)),
+            ("bound", figure(self.bound) + (", certified" if self.bound_is_certified else "")),
+            ("gap", percent(self.gap)),
+            ("time", seconds(self.solve_time_s)),
+            ("method", f"{self.method}: {self.why}" if self.why else self.method),
+        ]
+        return page("copter solution", facts)
+
     def __getstate__(self) -> dict[str, Any]:
         """Prepare for pickle and copy: arrays and ray are computed now, so that the copy needs no model.
 
@@ -202,7 +218,7 @@ class Solution:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 4)
+        >>> model.add_resource("gpu", 4)
         >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
         >>> copter.Session(model).solve().of("job").tolist()
         [0.0, 1.0]
@@ -224,7 +240,7 @@ class Solution:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 1)
+        >>> model.add_resource("gpu", 1)
         >>> model.add_request("job", [3.0], {"gpu": [2]})
         >>> copter.Session(model).solve().explain("job").request == "job"
         True
@@ -320,7 +336,7 @@ class Solution:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 1)
+        >>> model.add_resource("gpu", 1)
         >>> model.add_request("job", [3.0], {"gpu": [2]})
         >>> copter.Session(model).solve().price("gpu")
         1.5

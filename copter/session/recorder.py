@@ -254,6 +254,9 @@ class Recorder:
         if self.answers:
             values["prices"] = sparse.y[list(sparse.row_of.values())]
             values["ray"] = ray
+            slopes = getattr(sparse.behind, "slopes", None)
+            if slopes is not None:
+                values["slopes"] = slopes[list(sparse.slot_of.values())]
         return values
 
 

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
-from copter.errors import InternalError, InvalidDataError, SnapshotError
+from copter.errors import EditNotAllowedError, InternalError, InvalidDataError, SnapshotError
 from copter.highs.lp import require_highspy
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
 from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
+from copter.methods.worth_round import worth_solve
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
@@ -27,6 +28,8 @@ from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
+from copter.session.state import iterate_from, iterate_state
+from copter.session.worth_plans import linear_of
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
@@ -90,12 +93,12 @@ class Session:
     --------
     >>> import copter
     >>> model = copter.Model(sense="max")
-    >>> model.add_resources("gpu", 1)
+    >>> model.add_resource("gpu", 1)
     >>> model.add_request("job", [3.0], {"gpu": [2]})
     >>> session = copter.Session(model)
     >>> session.solve().objective
     1.5
-    >>> model.add_resources("gpu", 1)
+    >>> model.add_resource("gpu", 1)
     >>> session.solve().objective
     3.0
     """
@@ -114,6 +117,7 @@ class Session:
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
         self._tree_road: TreeRoad | None = None
+        self._planner: Session | None = None  # of a model with concave worths
         # wall-clock time of rounding over this thread's processor time: above 1 on a busy machine
         self._slowness = 1.0
         # settings, a limit in seconds, the settings with that limit
@@ -122,6 +126,23 @@ class Session:
         self._recorder: Recorder | None = None
         if journal is not None:
             self.journal(journal, sync)
+
+    def __repr__(self) -> str:
+        last = self.last_solution
+        return f"<Session of {self.model!r}, {'not solved yet' if last is None else f'last {last!r}'}>"
+
+    @property
+    def solution(self) -> Solution:
+        """What the last solve returned, also the LP's solution behind the last plan.
+
+        Raises
+        ------
+        EditNotAllowedError
+            Before the first solve; `last_solution` is None then.
+        """
+        if self.last_solution is None:
+            raise EditNotAllowedError("this session has not solved its model yet: call solve or solve_integer first")
+        return self.last_solution
 
     def solve(
         self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
@@ -147,7 +168,7 @@ class Session:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 1)
+        >>> model.add_resource("gpu", 1)
         >>> model.add_request("job", [3.0], {"gpu": [2]})
         >>> solution = copter.Session(model).solve(deadline_s=5.0)
         >>> solution.status.value, solution.objective, solution.gap < 1e-9
@@ -169,7 +190,8 @@ class Session:
             self._recorder.event("reset")  # a tape does not hold the solve that was ended
         self._restart = INTERRUPTED  # unless the solve comes to its end
         with Watch(settings.time_limit_s) as watch:
-            solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
+            solve = worth_solve if self.model.ledger.worths else warm_solve
+            solution = solve(self.model, self._iterate, settings, watch, callback, reason)
         diverged = f"the last solve ended {solution.status.value}" if solution.status in DIVERGED else None
         told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
         job = None
@@ -236,6 +258,8 @@ class Session:
             with values that no request can have.
         UnknownHandleError
             For a `start` with a request that is not in the model.
+        EditNotAllowedError
+            If a request with a concave worth may take more than one whole column (docs/method/concave_worth.md).
         SettingsError
             If the deadline or the gap is not a number above zero, or there is something at the proof's path.
         CopterError
@@ -245,7 +269,7 @@ class Session:
         --------
         >>> import copter
         >>> model = copter.Model(sense="max")
-        >>> model.add_resources("gpu", 3)
+        >>> model.add_resource("gpu", 3)
         >>> for job in ("a", "b"):
         ...     model.add_request(job, [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
         >>> plan = copter.Session(model).solve_integer()
@@ -253,6 +277,9 @@ class Session:
         (2.8, [0, 1])
         """
         started = time.perf_counter()
+        if self.model.ledger.worths:
+            planner = self._worth_planner()
+            return planner.solve_integer(shim, deadline_s, proof, gap, start, callback, verbose)
         self._settings_by(deadline_s)
         if gap is not None:
             gap = checked_gap(gap)
@@ -282,6 +309,16 @@ class Session:
             if proof is None or not plan.is_feasible:
                 return plan
             return self._proven(plan, proof, started + whole_s)
+
+    def _worth_planner(self) -> Session:
+        """Return a session of the linear model that has this one's plans, with what the last one has learnt."""
+        before = self._planner
+        with self._guard.held("being planned"), self.model.ledger.guard.held("being planned"):
+            self._planner = Session(linear_of(self.model), self.settings)
+            if before is not None:
+                self._planner._iterate = iterate_from(iterate_state(before._iterate), self._planner.model)
+                self._planner._restart, self._planner._plan = before._restart, before._plan
+        return self._planner
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
         """Return the plan, or a better one if a search finds it, with its proof; the caller holds both guards."""
@@ -332,7 +369,7 @@ class Session:
             if time.perf_counter() < until:
                 ask = replace(wanted, previous=plan if plan.is_feasible else wanted.previous)
                 self._plan = plan if plan.is_feasible else self._plan
-                plan = self._by_tree(lambda: solution, until, ask, named == "exact")
+                plan = self._by_tree(lambda _: solution, until, ask, named == "exact")
                 return self._recorded(plan, wall, named, deadline_s)
         self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
         self._plan = plan if plan.is_feasible else self._plan
@@ -346,8 +383,8 @@ class Session:
         if deadline_s is None:
             self._road().ready()
         until, wall = self._until(started, deadline_s), time.perf_counter()
-        limit = None if deadline_s is None else max(until - wall, LEAST_S)
-        plan = self._by_tree(lambda: self._solve(limit), until, wanted, named == "exact")
+        timed = deadline_s is not None
+        plan = self._by_tree(lambda s: self._solve(s if timed else None), until, wanted, named == "exact")
         return self._recorded(plan, wall, named, deadline_s)
 
     def _until(self, started: float, deadline_s: float | None) -> float:
@@ -357,7 +394,7 @@ class Session:
         check = TREE_CHECK_S + TREE_SLOT_S * self.model.ledger.matrix.n_slots
         return started + deadline_s - min(self._slowness * check, 0.2 * deadline_s)
 
-    def _by_tree(self, solve: Callable[[], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
+    def _by_tree(self, solve: Callable[[float], Solution], until: float, wanted: Wanted, exact: bool) -> IntegerPlan:
         """Return a checked plan of the tree road."""
         road = self._road()
         usual = EXACT_GAP if exact else TREE_GAP

@@ -16,6 +16,7 @@ from copter.methods.warm_state import WarmState
 from copter.model.ledger import Ledger
 from copter.model.matrix import Template
 from copter.model.model import Model
+from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC
 from copter.shims import IntegerPlan
 
 Plain = dict[str, Any]
@@ -69,6 +70,11 @@ def model_state(model: Model) -> Plain:
         "exceptions": {at: list(pair) for at, pair in enumerate(exceptions) if len(pair[0])},
         "generation": matrix.generation[: matrix.n_slots],
         "free_slots": np.array(matrix.free_slots, dtype=np.int32),
+        "worths": {
+            at: (*ledger.worths[slot][0], ledger.worths[slot][1])
+            for at, slot in enumerate(slots)
+            if slot in ledger.worths
+        },
     }
 
 
@@ -110,6 +116,7 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
     count = len(state["requests"])
     least = np.asarray(state.get("at_least", np.full(count, -np.inf)), dtype=np.float64).tolist()
     private = tables_of([templates[number] for number in columns[1]], state.get("private_bounds", [[], []]))
+    worths = state.get("worths", {})
     costs, most = state["cost"], np.asarray(state.get("most", np.full(count, np.inf)), dtype=np.float64).tolist()
     if "cost_at" in state:
         costs = [costs[at] for at in state["cost_at"].tolist()]
@@ -124,6 +131,18 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
             matrix.set_exceptions(slot, *state["exceptions"][at])
         matrix.set_fixed(slot, fixed)
         ledger.slot_of[request] = slot
+        if at in worths:
+            kind, numbers, rates = worths[at]
+            require_worth(request, kind, numbers, rates, template.n_columns)
+            ledger.worths[slot] = (kind, tuple(numbers)), np.array(rates)
+
+
+def require_worth(request: Hashable, kind: Any, numbers: Any, rates: Any, n: int) -> None:
+    """Raise SnapshotError unless values describe a worth of a request with n columns."""
+    counts = {LOG: len(numbers) == 2, POWER: len(numbers) == 3, QUADRATIC: len(numbers) == 2}
+    good = counts.get(kind, kind == PIECES and len(numbers) % 2 == 0 and len(numbers) > 0)
+    if not good or np.shape(rates) != (n,) or not bool(np.isfinite([*numbers, *rates]).all()):
+        raise SnapshotError(f"the worth of request {request!r} cannot be read")
 
 
 def tables_of(templates: list[Template], bounds: Any) -> list[tuple[NDArray[np.float64] | None, int]]:
@@ -176,6 +195,7 @@ def iterate_state(iterate: WarmState) -> Plain:
         "own": [iterate.own_key, iterate.own_dual, iterate.own_generation],
         "version": iterate.version,
         "basis": basis_state(iterate.basis),
+        "mu": iterate.mu,
     }
 
 
@@ -192,7 +212,7 @@ def iterate_from(state: Plain, model: Model) -> WarmState:
     ws.key, ws.x, ws.generation = key, x, generation
     ws.allocate()
     iterate.y, iterate.row_generation = np.array(state["y"]), np.array(state["row_generation"])
-    iterate.cold = bool(state["cold"])
+    iterate.cold, iterate.mu = bool(state["cold"]), float(state.get("mu", np.inf))
     if "own" in state:
         iterate.own_key, iterate.own_dual, iterate.own_generation = (np.array(each) for each in state["own"])
         require_columns(iterate.own_key, len(matrix.generation), iterate.own_dual, iterate.own_generation)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from copter.errors import EditNotAllowedError, NoPlanError, UnknownHandleError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.matrix.moves import Moves
 from copter.model.model import Model
+from copter.problem.display import MOST_ROWS, counted, figure, page, percent
 from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
 from copter.problem.values import hashable, ranges, sums_before
@@ -94,6 +96,43 @@ class IntegerPlan:
     def __bool__(self) -> bool:
         """Whether there is a plan."""
         return self.is_feasible
+
+    def __len__(self) -> int:
+        """Number of requests that get something; 0 where there is no plan."""
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Iterate over the requests that get something; over none where there is no plan."""
+        if self.is_feasible:
+            served = set(np.flatnonzero(self.column_of_slot != IDLE).tolist())
+            served.update((self.share_key[self.share != 0.0] >> 32).tolist())
+            for request, slot in self.slot_of.items():
+                if slot in served:
+                    yield request
+
+    def __repr__(self) -> str:
+        if not self:
+            return f"<IntegerPlan {self.status.value}: no plan, bound {figure(self.bound)}>"
+        return (
+            f"<IntegerPlan {self.status.value}: objective {figure(self.objective)}, gap {percent(self.gap)}, serves "
+            f"{len(self):,} of {counted(len(self.slot_of), 'request')}>"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = [("status", self.status.value), ("objective", figure(self.objective)), ("bound", figure(self.bound))]
+        facts += [("gap", percent(self.gap)), ("serves", f"{len(self):,} of {counted(len(self.slot_of), 'request')}")]
+        facts.append(("road", self.why) if self else ("why", self.reason()))
+        rows = [
+            (
+                str(each),
+                ", ".join(
+                    f"{column}" if value == 1.0 else f"{column} x {figure(value)}"
+                    for column, value in self.shares(each).items()
+                ),
+            )
+            for each in islice(self, MOST_ROWS)
+        ]
+        return page("copter plan", facts, ("request", "column"), rows, len(self) - len(rows))
 
     def _require_plan(self) -> None:
         """Raise NoPlanError if there is no plan."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Hashable
@@ -30,6 +31,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 LAST = "last plan"
+LEAST_S = 1e-3  # seconds that the LP gets at least
+FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
+LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -78,7 +82,7 @@ class TreeRoad:
     def plan(
         self,
         model: Model,
-        solve: Callable[[], Solution],
+        solve: Callable[[float], Solution],
         previous: IntegerPlan | None,
         ask: Ask,
     ) -> IntegerPlan:
@@ -88,7 +92,7 @@ class TreeRoad:
         ----------
         model : Model
         solve : callable
-            Solves the LP, while the child is searching already.
+            Solves the LP within some seconds, while the child is searching already.
         previous : IntegerPlan or None
             The last plan: start of the search, repaired if it no longer holds.
         ask : Ask
@@ -100,7 +104,12 @@ class TreeRoad:
             hunt.take(start, LAST)
         running = self._begin(model, lp, start, ask)
         try:
-            solution = solve()
+            limit = ask.until - time.perf_counter()
+            if running is not None and processors() == 1:
+                # what the LP takes is lost to the search here
+                hunt.follow(running, time.perf_counter() + FIRST_SHARE * limit, first=True)
+                limit = LP_SHARE * (ask.until - time.perf_counter())
+            solution = solve(max(limit, LEAST_S))
             hunt.know(solution)
             if running is not None and solution.status is Status.DUAL_INFEASIBLE:
                 # without a bound branch and bound may never end: any plan will do
@@ -108,7 +117,7 @@ class TreeRoad:
                 running = self._begin(model, lp, start, ask, replace(lp, c=np.zeros(lp.shape[1])))
                 hunt.bound_counts = False
             if running is not None and solution.status is not Status.PRIMAL_INFEASIBLE:
-                if solution.status is not Status.DUAL_INFEASIBLE and np.isfinite(solution.x).all():
+                if solution.status is Status.OPTIMAL and np.isfinite(solution.x).all():
                     running.tell(
                         solution.x, hunt.sign * solution.reduced_costs, hunt.sign * (solution.bound - lp.offset)
                     )
@@ -188,6 +197,11 @@ def same_matrix(one: LinearProgram, other: LinearProgram) -> bool:
     )
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def is_identity(numbers: Ints) -> bool:
     """Return whether each number is its own place."""
     return bool((numbers == np.arange(len(numbers))).all())
@@ -213,7 +227,7 @@ class Hunt:
         self.by = ""
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
-        self.infeasible = self.solved = False
+        self.infeasible = self.solved = self.is_ended = False
         self.why_ended = "out of time"
 
     def take(self, x: Floats, by: str) -> None:
@@ -234,14 +248,19 @@ class Hunt:
         """The better of the two bounds, of the minimisation."""
         return max(self.lp_bound, self.tree_bound)
 
-    def follow(self, tree: Tree) -> None:
-        """Take in the child's reports until it ends, the gap is closed, or time is over."""
-        finished = False
-        while not finished and not self._is_over():
-            left = self.ask.until - time.perf_counter()
-            finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4)))
+    def follow(self, tree: Tree, until: float = np.inf, first: bool = False) -> None:
+        """Take in the child's reports until it ends, the gap is closed, or time is over; with `first`, only until the
+        first point.
+        """
+        finished, until = False, min(until, self.ask.until)
+        while not finished and not self._is_over() and not (first and self.x is not None):
+            left = until - time.perf_counter()
+            if left <= 0.0:
+                break
+            finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4))) or tree.is_idle
             if self.ask.interrupted() or self._tell():
                 self.why_ended = "interrupted" if self.ask.interrupted() else "ended by the callback"
+                self.is_ended = True
                 return
         for _ in range(2):  # what came at the last moment
             self._heard(tree.reports())
@@ -264,7 +283,7 @@ class Hunt:
         return any(report.finished for report in news)
 
     def _is_over(self) -> bool:
-        if time.perf_counter() >= self.ask.until:
+        if self.is_ended or time.perf_counter() >= self.ask.until:
             return True
         if self.x is not None and self._gap() <= self.ask.gap:
             self.why_ended = "at the gap asked"

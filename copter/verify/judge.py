@@ -8,6 +8,7 @@ request's own: the sum of its columns and its private rows), box low <= x <= hig
   most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002, lemma 3.1); sums are exact
   (fsum). The answer's bound must not exceed this; if it does, rational numbers decide.
 - Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
+- Concave worths. Slopes make them linear: docs/method/concave_worth.md, W12, and ``worths.py``.
 - LP point. The objective is recomputed; an optimal one has rows, boxes and gap within the settings' tolerance.
 - Plan. Each row, sum and box is checked in rational arithmetic; the objective is recomputed. Fractional numbers stand
   for decimals, so they may be off by half a unit in the last place (2^-53 of the sum of sizes), and no more.
@@ -24,6 +25,7 @@ import numpy as np
 
 from .bounds import U, added, attempts, rational
 from .program import FAULTS, Flat, Path, Program, Unusable, records
+from .worths import add_slopes, is_concave, point_worth
 
 NEAR = 1e-9  # relative difference between an objective and what its point is worth
 
@@ -54,7 +56,7 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
     number: Any = rational if tolerances is None else np.asarray
     columns, at = np.flatnonzero(x), np.flatnonzero(x[flat.column])
     worth = float(sum((rational(flat.cost[columns]) * rational(x[columns])).tolist()))
-    worth = program.sign * worth + program.offset
+    worth = program.sign * worth + program.offset + (point_worth(program, flat, x) if is_concave(program) else 0.0)
     if not abs(worth - told) <= NEAR * (1 + abs(told)):
         yield f"objective {told!r}, its point is worth {worth!r}"
     row, a, b, m = flat.row[at], flat.value[at], x[flat.column[at]], len(flat.row_low)
@@ -80,9 +82,19 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
         yield f"request {names[flat.owner[j]]!r} has a column that is not whole or out of its bounds"
 
 
-def bound_faults(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
-    """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly."""
-    told, lowest = program.sign * (Fraction(bound) - Fraction(program.offset)), -inf
+def bound_faults(program: Program, flat: Flat, bound: float, y: Any, slopes: Any = None) -> Iterator[str]:
+    """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly.
+
+    `slopes` are those of requests with concave worths (``worths.py``).
+    """
+    added = Fraction(0)
+    if is_concave(program):
+        flat = Flat(program)
+        added = inf if slopes is None else add_slopes(program, flat, slopes)
+        if added == inf:
+            yield f"bound {bound!r}, its slopes prove nothing"
+            return
+    told, lowest = program.sign * (Fraction(bound) - Fraction(program.offset) - added), -inf
     if not any(told <= (lowest := max(lowest, each)) for each in attempts(flat, y)):
         yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
@@ -99,7 +111,7 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
         return ["ray"], [] if any(each > 0 for each in attempts(flat, y, False)) else ["the ray proves nothing"]
     if answer["certified"]:
         checked.append("bound")
-        faults += bound_faults(program, flat, answer["bound"], program.sign * y)
+        faults += bound_faults(program, flat, answer["bound"], program.sign * y, answer.get("slopes"))
     part = np.append(answer["x"], np.ones(len(answer["place"]) - len(answer["x"])))  # values left out are 1
     x = spread(flat.low.copy(), flat.first, answer["place"], answer["column"], part)
     optimal = answer["status"] == "optimal"

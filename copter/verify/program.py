@@ -114,6 +114,8 @@ class Program:
         upper = [state["upper_each"].get(at, each) for at, each in enumerate(state["upper"].tolist())]
         rest = state["at_least"], *state["private_bounds"], state["fixed"], state["most"]
         self.add(names, usages, cost, state["limit"], lower, upper, *state["scale"].T, state["integer"], None, *rest)
+        for at, (kind, numbers, rates) in state.get("worths", {}).items():
+            self.set_worth(names[at], (kind, numbers), rates)
         for at, pair in state["exceptions"].items():
             self.put("exceptions", [names[at]], pair)
         self.next = state["next"][1]
@@ -153,6 +155,10 @@ class Program:
             each = np.split(np.resize(array, counts.sum()), counts.cumsum())
             for request, piece in zip(requests, each, strict=False):
                 request[field] = piece
+
+    def set_worth(self, name: Any, worth: Any, rates: Any) -> None:
+        assert len(rates) == self.used(self.requests[name])[0], f"{len(rates)} rates of request {name!r}"
+        self.requests[name] |= {"worth": worth, "rates": rates}
 
     def set_row(self, name: Any, low: float, high: float) -> None:
         if name not in self.row_of:
@@ -200,6 +206,12 @@ class Program:
             case "remove", (names,):
                 for name in names:
                     del self.requests[name]
+            case "worth", (names, None, None):
+                for name in names:
+                    del self.requests[name]["worth"]
+            case "worth", (names, worths, rates):
+                for each in zip(names, worths, rates, strict=True):
+                    self.set_worth(*each)
             case "shared_costs", (names, costs, start, which, *scale):
                 self.put("costs", names, (np.concatenate([costs[start[at] : start[at + 1]] for at in which]), *scale))
             case _, (names, *values) if edit in EDITS:

@@ -13,8 +13,8 @@ from pathlib import Path
 import copter
 
 model = copter.Model(sense="max")
-model.add_resources("a100", 8)
-model.add_resources("t4", 16)
+model.add_resource("a100", 8)
+model.add_resource("t4", 16)
 usage = {"a100": [1, 2, 4, 0, 0], "t4": [0, 0, 0, 1, 4]}  # GPUs that each of the five options takes
 for job in range(12):
     model.add_request(job, [3.0, 5.0 + job / 9, 8.0, 1.0, 2.5], usage, integer=True)
@@ -28,7 +28,7 @@ print("worth", plan.objective, "at most", plan.bound, {job: plan.column(job) for
 # made raises an error that says why, and changes nothing.
 
 model.remove_request(3)
-model.remove_resources("a100", 2)
+model.remove_units("a100", 2)
 model.update_cost(5, [30.0, 50.0, 80.0, 10.0, 25.0])
 try:
     model.add_request(5, [1.0], {"a100": [1]})

@@ -16,7 +16,7 @@ from copter.shims import plan_of
 
 gpus, sizes = 10, [1, 2, 4]
 model = copter.Model("max")
-model.add_resources("gpu", gpus)
+model.add_resource("gpu", gpus)
 gold = {2, 7}
 for job in range(8):
     model.add_request(job, [1.0 + job / 10, 1.9 + job / 10, 3.5], {"gpu": sizes}, integer=True)

@@ -143,11 +143,11 @@ class RoutedModel(Routing):
 
     # Resources and templates ------------------------------------------------------------------------------------------
 
-    add_resources = everywhere(Model.add_resources)
+    add_resource = add_resources = everywhere(Model.add_resource)
     set_count = everywhere(Model.set_count)
     update_counts = everywhere(Model.update_counts)
-    remove_resources = everywhere(Model.remove_resources)
-    drop_resource = everywhere(Model.drop_resource)
+    remove_units = remove_resources = everywhere(Model.remove_units)
+    remove_resource = drop_resource = everywhere(Model.remove_resource)
     update_template = everywhere(Model.update_template)
 
     def add_template(

@@ -50,7 +50,7 @@ def sia(
     templates = []
     for model in models:
         for k, count in enumerate((nodes * GPUS_PER_NODE).tolist()):
-            model.add_resources(k, float(count))
+            model.add_resource(k, float(count))
         templates.append(model.add_template({k: np.where(kind == k, size, 0.0) for k in range(TYPES)}))
     values = np.empty((round(JOBS_PER_GPU * gpus), len(size)))
     for job in range(len(values)):
@@ -78,7 +78,7 @@ def wan(seed: int) -> tuple[copter.Model, list[copter.Model]]:
     capacity = rng.uniform(20.0, 60.0, len(ends))
     for model in models:
         for at, count in enumerate(capacity.tolist()):
-            model.add_resources(at, count)
+            model.add_resource(at, count)
     region = (place[:, 0] > 0.5) * 2 + (place[:, 1] > 0.5)
     routes: dict[tuple[int, int], set[tuple[int, ...]]] = {}
     for _ in range(PATHS):

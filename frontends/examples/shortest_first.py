@@ -37,7 +37,7 @@ class ShortestFirst:
         self.pinned: set[str] = set()
         self.model = Model(sense="max")
         for kind in cluster.types:
-            self.model.add_resources(kind, cluster.capacity(kind))
+            self.model.add_resource(kind, cluster.capacity(kind))
         self.usage = self.model.add_template(
             {kind: [c.gpus if c.gpu_type == kind else 0 for c in self.options] for kind in cluster.types}
         )
@@ -76,11 +76,11 @@ class ShortestFirst:
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         self.cluster.add_whole_nodes(gpu_type, count, nodes)
-        self.model.add_resources(gpu_type, count)
+        self.model.add_resource(gpu_type, count)
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         self.cluster.remove_nodes(self.cluster.choose_whole_nodes(gpu_type, count, nodes))
-        self.model.remove_resources(gpu_type, count)
+        self.model.remove_units(gpu_type, count)
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         chosen = self.session.solve_integer(deadline_s=deadline_s)

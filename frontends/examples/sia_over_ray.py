@@ -91,7 +91,7 @@ class Workload:
         """Return a model with the GPU types and the template of configurations."""
         model = copter.Model("max")
         for kind, count in enumerate(self.counts.tolist()):
-            model.add_resources(kind, count)
+            model.add_resource(kind, count)
         model.add_template({kind: np.where(self.kind == kind, self.size, 0.0) for kind in range(TYPES)})
         return model
 

@@ -11,8 +11,8 @@ import pytest
 import copter
 
 MODEL = (
-    "add_resources",
-    "remove_resources",
+    "add_resource",
+    "remove_units",
     "set_count",
     "count",
     "add_template",

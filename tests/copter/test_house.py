@@ -122,6 +122,7 @@ BELOW = {
     "methods/blocks": {"methods.blocks", "methods.simplex", "methods.tally"},
     "methods/interior": {"methods.interior"},
     "methods/proximal": {"methods.proximal"},
+    "methods/worth": {"methods.worth"},
     "methods/simplex": {"methods.simplex", "methods.tally"},
     "shims": {"model.matrix"},
 }

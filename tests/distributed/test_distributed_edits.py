@@ -28,7 +28,12 @@ LEFT_OUT = {
     "to_linear_program",
     "template_of",
     "cost_dtype",
-}  # of Model
+    "drop_worth",
+    "rates",
+    "update_worth",
+    "update_worths",
+    "worth",
+}  # of Model: concave worths are not distributed
 
 
 def test_the_model_has_the_edits_of_a_model() -> None:

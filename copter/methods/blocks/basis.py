@@ -13,7 +13,7 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.room import Room
+from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.model.ledger import Ledger
@@ -112,28 +112,28 @@ class WarmBasis:
         The last program and its basis.
     answer : BlockAnswer or None
         Answer of the kept program, before later edits.
-    room : Room or None
+    room : SlottedProgram or None
         The program that follows a model's matrix in place, see :meth:`follow`.
     """
 
     def __init__(self) -> None:
         self.kept: Kept | None = None
         self.answer: BlockAnswer | None = None
-        self.room: Room | None = None
+        self.room: SlottedProgram | None = None
         self.mark: Mark | None = None  # of the edits that the room contains, if that is known
         self.stays = False  # whether the room's program has not changed since the last answer
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
 
-    def follow(self, ledger: Ledger) -> Room:
+    def follow(self, ledger: Ledger) -> SlottedProgram:
         """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
         room, kept, matrix = self.room, self.kept, ledger.matrix
         self.room = self.kept = None  # after an error neither is behind the model
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
-            room = Room.of(matrix, room)
+            room = SlottedProgram.of(matrix, room)
             if kept is not None and not isinstance(kept.dual, SparseDual):
                 kept = None
         elif kept is not None and kept.program is room.program:
@@ -381,7 +381,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program))
 
 
-def renewed(kept: Kept, room: Room) -> bool:
+def renewed(kept: Kept, room: SlottedProgram) -> bool:
     """Bring a basis up to its program, which has followed the matrix; returns False if it cannot go on."""
     program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
     cost = perturbed(program, kept.factor, kept.slots)

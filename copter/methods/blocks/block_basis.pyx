@@ -93,7 +93,7 @@ cdef class BlockBasis:
         Parameters
         ----------
         changed : ndarray (blocks,) uint8
-            As for :class:`.Room`.
+            As for :class:`.SlottedProgram`.
         program : BlockProgram
             The unscaled program with the same places of columns and entries.
         scale : ndarray (rows,)

@@ -12,7 +12,7 @@ from copter.choose import MOST_FAILURES
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import Kept, WarmBasis, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.room import Room
+from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.working_inverse import WorkingInverse
 
 MOST_ROWS = 1000  # with more coupling rows the inverse is not saved: it would take too much space
@@ -90,7 +90,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
     each = np.arange(blocks + 1)
     if np.array_equal(np.sort(slots), each[:-1]) and np.array_equal(program.private_start, each):
-        basis.room, basis.stays = Room.holding(program, slots, generation), basis.answer is not None
+        basis.room, basis.stays = SlottedProgram.holding(program, slots, generation), basis.answer is not None
     return basis
 
 

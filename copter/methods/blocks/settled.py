@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.answer import Accept, BlockAnswer
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.remainder import Remainder
+from copter.methods.blocks.reduced_program import ReducedProgram
 from copter.methods.blocks.settled_blocks import best_costs, settled_blocks
 
 Floats = NDArray[np.float64]
@@ -90,13 +90,13 @@ class Settled:
         self.kept |= other.kept
         self.loosen(np.union1d(wrong, np.flatnonzero(other.column != self.column)))
 
-    def part(self) -> Remainder:
+    def part(self) -> ReducedProgram:
         """Return the program of the loose blocks in the room that settled ones leave."""
         program, x = self.program, self.x
         n, m, upper = program.n_columns, program.n_rows, program.upper.copy()
         used = np.bincount(program.row, program.value * np.repeat(x, np.diff(program.start)), m)
         upper[n : n + m] = np.maximum(upper[n : n + m] - used, 0.0)
-        found = Remainder.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.kept)
+        found = ReducedProgram.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.kept)
         found.program, found.rows = found.program.without_loose_rows()
         found.whole.x[:] = x
         return found
@@ -158,7 +158,7 @@ def solve_settled(
             refused += [(y, wrong)] if len(wrong) else []
             return not refused
 
-        def ends(found: BlockAnswer, state: Settled = state, part: Remainder = part) -> bool:
+        def ends(found: BlockAnswer, state: Settled = state, part: ReducedProgram = part) -> bool:
             answer = state.completed(part.answer(found))
             return accept is None or len(state.wrong(answer.y, tolerance, answer.private)) > 0 or accept(answer)
 

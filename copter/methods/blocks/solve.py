@@ -11,7 +11,7 @@ from copter.methods.blocks.answer import Accept, BlockAnswer
 from copter.methods.blocks.face import Face, face_of, face_program, onto_face
 from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.remainder import Remainder, has_limits_alone
+from copter.methods.blocks.reduced_program import ReducedProgram, has_limits_alone
 from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
 from copter.methods.blocks.settled import Look, solve_settled
 from copter.methods.path_following import LEAST_GOAL
@@ -75,7 +75,7 @@ def solve_blocks(
         return None
     try:
         with np.errstate(all="ignore"):
-            rest = Remainder.of(program)
+            rest = ReducedProgram.of(program)
             ask = _Question(rest.program, rest.rows, program.n_rows, settings, watch, vertex, rest.accept(accept))
             answer = ask.answer(None if prices is None else prices[rest.rows])
             return None if answer is None else rest.answer(answer)
@@ -155,7 +155,7 @@ class _Question:
                 if not choosy:
                     return None
                 rows = np.arange(program.n_rows, dtype=np.int32)
-            part = Remainder.of_parts(program, rows, columns)
+            part = ReducedProgram.of_parts(program, rows, columns)
             answer = self.by(part.program, self.kept[rows], self.ends(part) if self.accept else None)
             if answer is None:
                 return None
@@ -169,14 +169,14 @@ class _Question:
             columns |= wanted | promising(program, whole.y[self.kept]) if choosy else columns
         return None
 
-    def left_out(self, part: Remainder, answer: BlockAnswer) -> tuple[Mask, Mask]:
+    def left_out(self, part: ReducedProgram, answer: BlockAnswer) -> tuple[Mask, Mask]:
         """Mark the coupling rows that a part's answer violates, and the columns that would gain at its prices."""
         program, over = self.program, exceeded(self.program, answer.x)
         if part.program.n_columns == program.n_columns:
             return over, np.zeros(program.n_columns, dtype=bool)
         return over, missed(program, answer.y[self.kept], answer.private, ENOUGH * self.settings.tolerance)
 
-    def ends(self, part: Remainder) -> Accept:
+    def ends(self, part: ReducedProgram) -> Accept:
         """Return whether a run of a part is finished: its answer is accepted, or it asks for more than the part."""
 
         def finished(found: BlockAnswer) -> bool:

@@ -131,7 +131,7 @@ class Solve:
         self.threads = settings.n_threads
         self.passes = self.newton_steps = self.proximal_steps = 0
         self.stalled_steps = self.trust_exits = 0
-        self.grown, self.moderated = 0, False
+        self.grown, self.pulled_back = 0, False
         self.best: Priced | None = None
         self.ray: Floats | None = None
         self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
@@ -141,7 +141,7 @@ class Solve:
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
-        self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.price_reach)
+        self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.trust_radius)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         ahead = self.improve(UNKNOWN) if self.goes_ahead() else None
@@ -150,7 +150,7 @@ class Solve:
             self.ask_callback(residuals)
             found = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             status = ahead or found
-            if status is Status.OPTIMAL and self.moderates(best):
+            if status is Status.OPTIMAL and self.pulls_prices_back(best):
                 continue
             if status is Status.OPTIMAL:
                 residuals = self.finish(residuals, best)
@@ -169,13 +169,13 @@ class Solve:
         first = self.fallback is not None and self.fallback.comes_first
         return few and timely and not first and not self.by_descent and not self.watch()
 
-    def moderates(self, best: Priced) -> bool:
+    def pulls_prices_back(self, best: Priced) -> bool:
         """Move runaway prices back, once in a solve, if the bound is wide because of their rounding."""
         wide = best.margin > self.settings.tolerance * (1.0 + abs(best.bound + self.offset))
-        if not wide or self.moderated:
+        if not wide or self.pulled_back:
             return False
         most = MODERATE * float(np.abs(self.iterate.ws.cost).max(initial=0.0))
-        self.moderated, y = True, np.clip(best.y, -most, most)
+        self.pulled_back, y = True, np.clip(best.y, -most, most)
         if np.array_equal(y, best.y):
             return False
         self.iterate.y, self.best = y, None
@@ -251,7 +251,7 @@ class Solve:
             row_tolerance=self.row_tolerance(),
             stop=self.watch,
             offset=self.offset,
-            trust_radius=settings.price_reach if trusts else np.inf,
+            trust_radius=settings.trust_radius if trusts else np.inf,
             direction=self.direction,
         )
         before = iterate.y, iterate.sigma

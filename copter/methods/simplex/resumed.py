@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import after_failure
-from copter.methods.simplex.kept import KeptBasis
+from copter.methods.simplex.warm_basis import WarmBasis
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
@@ -25,7 +25,7 @@ class Resumed:
 
     def __init__(self) -> None:
         self.optimum: tuple[LinearProgram, Floats, Floats] | None = None  # program, x, y
-        self.basis: KeptBasis | None = None
+        self.basis: WarmBasis | None = None
         self.failures = self.resting = 0  # consecutive failures; programs left to other methods
 
     @property
@@ -52,7 +52,7 @@ class Resumed:
         optimum, self.optimum = self.optimum, None
         try:
             if optimum is not None:
-                self.basis = KeptBasis(*optimum)
+                self.basis = WarmBasis(*optimum)
             found = None if self.basis is None else self.basis.solve(lp, settings, watch, work)
         except ArithmeticError:
             found = None

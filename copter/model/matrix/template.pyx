@@ -278,6 +278,10 @@ cdef class Template:
         self.pattern.own_row = int_pointer(own_row)
         self.pattern.own_value = double_pointer(own_value)
 
+    def __repr__(self):
+        entries = len(self.coefficient)
+        return f"<Template of {self.n_columns} columns, {entries} entries of usage, {self.users} requests>"
+
     @property
     def n_columns(self):
         """Return the number of columns."""

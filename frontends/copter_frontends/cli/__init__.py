@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-try:
-    import click
-except ModuleNotFoundError:
-    raise SystemExit(
-        "copter: the command line needs the package click: pip install '.[frontends]' in its checkout"
-    ) from None
+import click
 
 # Set before SciPy is imported: the matrices here are tiny, and threads that spin while waiting would slow them down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.compare import compare
 from copter_frontends.cli.doctor import doctor
+from copter_frontends.cli.examples import ByTask
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
 from copter_frontends.cli.output import complain
@@ -48,8 +44,10 @@ COMMANDS: PartlyElsewhere[click.Command] = PartlyElsewhere(
 
 
 @click.group(
+    cls=ByTask,
     commands=COMMANDS,
-    epilog="Output has no colours with NO_COLOR=1 in the environment, or if stdout is not a terminal.",
+    epilog="`copter COMMAND --help` ends with examples. Exit codes: 0 done, 1 failed, 2 bad input. "
+    "NO_COLOR=1: no colours.",
 )
 @click.version_option(package_name="copter-lp", prog_name="copter")
 def cli() -> None:
@@ -79,7 +77,10 @@ def main(arguments: list[str] | None = None) -> None:
         complain("interrupted")
         sys.exit(1)
     except ModuleNotFoundError as error:
-        complain(f"this needs the package {error.name}, which is not there: pip install '.[demo]' in copter's checkout")
+        complain(
+            f"this needs the package {error.name}, which is not there: pip install '.[{extra_of(error.name)}]' in "
+            "copter's checkout"
+        )
         sys.exit(1)
     except Exception as error:
         if os.environ.get("COPTER_DEBUG") == "1":
@@ -87,6 +88,21 @@ def main(arguments: list[str] | None = None) -> None:
         complain(f"{error}" if _is_ours(error) else f"{type(error).__name__}: {error}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+EXTRAS = {
+    **dict.fromkeys(("highspy",), "highs"),
+    **dict.fromkeys(("pyarrow", "matplotlib", "jinja2"), "report"),
+    **dict.fromkeys(("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client"), "serve"),
+    "kubernetes": "kubernetes",
+    "numba": "frontends",
+}
+"""The extra of the distribution that installs a package."""
+
+
+def extra_of(package: str | None) -> str:
+    """Return the extra that installs a package that was not found."""
+    return EXTRAS.get((package or "").partition(".")[0], "all")
 
 
 def _is_ours(error: Exception) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli.examples import meant
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
@@ -27,7 +28,8 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> tu
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     unknown = [name for name in names if name not in POLICY_NAMES]
     if unknown:
-        raise click.BadParameter(f"unknown policy {unknown[0]!r}; there are {', '.join(POLICY_NAMES)}")
+        near = meant(unknown[0], POLICY_NAMES)
+        raise click.BadParameter(f"there is no policy {unknown[0]!r}{near} `copter simulate --help` lists them")
     twice = [name for name in names if names.count(name) > 1]
     if twice or not names:
         raise click.BadParameter(f"{twice[0]!r} is named twice" if twice else "name at least one policy")

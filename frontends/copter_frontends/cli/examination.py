@@ -19,7 +19,7 @@ from copter.processor import LEVELS, processor_level
 from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
-OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo")
+OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo", "pulp")
 REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # size of the reference solve
 SLOW_S = 2.0  # `copter doctor` calls a machine slow if the cold reference solve takes more seconds than this
 

@@ -42,6 +42,10 @@ def _finite(value: Any) -> Any:
 class FiniteRange(click.FloatRange):
     """A range that excludes NaN and infinity; comparisons alone would let NaN pass."""
 
+    def _describe_range(self) -> str:
+        """Return the range for a help text; nothing where there is none (click would write "x<=None")."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or raise a usage error."""
         number = float(super().convert(value, param, ctx))

@@ -10,6 +10,7 @@ import click
 
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
+from copter_frontends.cli.pulse import told
 
 PEER_NAMES = (
     *("highs", "glop", "pdlp", "soplex", "clarabel", "columns", "columns-glop"),
@@ -147,34 +148,37 @@ def replay(
         settings["method"] = method
     if threads is not None:
         settings["threads"] = threads
-    try:
-        Settings(**settings)
-        reader, begun = TapeReader(file), 0
-        for record in reader:  # the whole tape is checked before any round is replayed
-            begun = record.round
-        if reader.torn is not None:
-            complain(f"{file}: cut short in the record at byte {reader.torn}, after round {begun}: it is left out")
-        asked = runs.Asked(
-            file,
-            *rounds,
-            settings,
-            math.inf if deadline_s == 0 else deadline_s,
-            threads,
-            peer_time_limit,
-            peer_memory,
-            math.inf if peer_budget is None else peer_budget,
-            from_nothing=start == "nothing" or (start is None and bool(peers)),
-            processor=clock == "processor",
-        )
-        done = [runs.run_copter(asked)]
-    except (SnapshotError, SettingsError) as error:
-        raise InputError(str(error)) from None
-    for name in peers:
-        for way in PEERS[name][1]:
-            if installed(name):
-                done.append(runs.run_peer(way, asked))
-            else:
-                done.append(runs.Run(way, [], f"not installed: it needs the package {PEERS[name][0]}"))
+    at = ["the tape is being checked"]
+    with told(lambda: f"replay: {at[0]}"):
+        try:
+            Settings(**settings)
+            reader, begun = TapeReader(file), 0
+            for record in reader:  # the whole tape is checked before any round is replayed
+                begun = record.round
+            if reader.torn is not None:
+                complain(f"{file}: cut short in the record at byte {reader.torn}, after round {begun}: it is left out")
+            asked = runs.Asked(
+                file,
+                *rounds,
+                settings,
+                math.inf if deadline_s == 0 else deadline_s,
+                threads,
+                peer_time_limit,
+                peer_memory,
+                math.inf if peer_budget is None else peer_budget,
+                from_nothing=start == "nothing" or (start is None and bool(peers)),
+                processor=clock == "processor",
+                heard=lambda solver, rounds: at.__setitem__(0, f"{solver}, {rounds} rounds"),
+            )
+            done = [runs.run_copter(asked)]
+        except (SnapshotError, SettingsError) as error:
+            raise InputError(str(error)) from None
+        for name in peers:
+            for way in PEERS[name][1]:
+                if installed(name):
+                    done.append(runs.run_peer(way, asked))
+                else:
+                    done.append(runs.Run(way, [], f"not installed: it needs the package {PEERS[name][0]}"))
     summaries = [{**runs.summary(run), **runs.compared(run, done[0]).as_dict()} for run in done]
     if as_json:
         print_json({"tape": file, "solvers": [{**s, "by_round": r.rows} for s, r in zip(summaries, done, strict=True)]})

@@ -52,6 +52,8 @@ def run_simulation(
     simulation, workload = prepare(asked, change, inputs)
     if workload.drawn_from is not None and asked.jobs is None and change is None:
         complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
+    if workload.lacks:
+        complain(f"{asked.trace} has {workload.lacks}")
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli.examples import Named
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
 from copter_frontends.cli.output import FiniteRange
 from copter_frontends.cli.policy_options import quotas, reservations
@@ -22,9 +23,10 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.command(
     short_help="Simulate a policy on a cluster, round by round.",
     cls=WithProblems,
-    epilog="`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
+    epilog=f"Policies: {', '.join(POLICY_NAMES)}.\n\n"
+    "`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
 )
-@click.argument("policy", type=click.Choice(POLICY_NAMES))
+@click.argument("policy", metavar="POLICY", type=Named(POLICY_NAMES, "policy", "`copter simulate --help` lists them"))
 @click.option("--gpus", type=_GPUS, help="GPUs of a cluster of seven types, 8 per node.")
 @click.option(
     "--cluster",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import Any
@@ -56,6 +57,8 @@ class Asked:
         Whether times are processor time, for a machine that other work shares, instead of wall time.
     judged : bool
         Whether the verifier judges copter's answers, which takes it longer than the solves.
+    heard : callable, optional
+        Called as ``heard(solver, rounds)`` before a solver begins and after each of its rounds.
     """
 
     tape: str
@@ -71,6 +74,7 @@ class Asked:
     from_nothing: bool = False
     processor: bool = False
     judged: bool = True
+    heard: Callable[[str, int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -193,8 +197,11 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
     limit = None if copters else 2.0 * asked.peer_time_limit_s + LOADING_S
     ended = None
     spent = 0.0
+    done = 0
     try:
         while True:
+            if asked.heard is not None:
+                asked.heard(solver, done)
             line = lines.get(timeout=limit)
             if line is None:
                 break
@@ -204,6 +211,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
             if "ended" in row:
                 ended = row["ended"]
                 continue
+            done += 1
             row["lp_s"] = row["edit_s"] + row["solve_s"]
             row["total_s"] = row["lp_s"] + row["shim_s"]
             if row["start"] == "cold":

@@ -34,7 +34,7 @@ class Workload:
 
     `weights` holds the weights of jobs that have one, by id; `round_s` the seconds between plans, if the workload sets
     them; `deadlines` the trace's own deadlines by job (seconds after submission, and the reward for ending by then);
-    `drawn_from` the number of the trace's jobs from which a day was sampled.
+    `drawn_from` the number of the trace's jobs from which a day was sampled; `lacks` what the trace does not tell.
     """
 
     jobs: list[Job]
@@ -45,6 +45,7 @@ class Workload:
     round_s: float | None = None
     deadlines: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     drawn_from: int | None = None
+    lacks: str = ""
 
 
 def make_workload(
@@ -110,4 +111,4 @@ def make_workload(
     made = listed_jobs(read, seed, work)[:jobs]
     own = {job.id: line.deadlines for job, line in zip(made, read.jobs, strict=False) if line.deadlines}
     source = f"{trace}: {len(made):,} jobs of a {read.format.value} trace"
-    return Workload(made, source, read.skipped, sampled=False, deadlines=own)
+    return Workload(made, source, read.skipped, sampled=False, deadlines=own, lacks=read.lacks)

@@ -84,7 +84,7 @@ class TrafficFormulation:
     def _build(self) -> None:
         with self.model.batch():
             for arc, count in enumerate(self.capacity.tolist()):
-                self.model.add_resources(arc, 0.0 if self.serves_all else count)
+                self.model.add_resource(arc, 0.0 if self.serves_all else count)
             if self.serves_all:
                 self.model.add_request(SHARE, [1.0], self._share_usage(), resources=self._arcs(), limit=np.inf)
             self._add_all()

@@ -44,7 +44,7 @@ class NodePriceFormulation:
         self.groups = groups
         self.model = Model(sense="max")
         for server in range(len(groups.ids)):
-            self.model.add_resources(server, 0)
+            self.model.add_resource(server, 0)
         self.session = Session(self.model, settings)
         self.wishes: dict[str, Wish] = {}
         self.free = np.zeros(len(groups.ids), dtype=np.int64)
@@ -54,9 +54,9 @@ class NodePriceFormulation:
         """Set the number of free GPUs on each server."""
         for server, delta in enumerate((free - self.free).tolist()):
             if delta > 0:
-                self.model.add_resources(server, delta)
+                self.model.add_resource(server, delta)
             elif delta < 0:
-                self.model.remove_resources(server, -delta)
+                self.model.remove_units(server, -delta)
         self.free = free.copy()
 
     def set_wishes(self, wishes: Mapping[str, Wish]) -> None:

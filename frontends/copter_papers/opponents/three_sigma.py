@@ -97,7 +97,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
             free += gpus * (1.0 - self._still_runs(job_id, ahead_s))
         model = Model(sense="max")
         for slot in range(self.slots):
-            model.add_resources(slot, max(float(free[slot]), 0.0))
+            model.add_resource(slot, max(float(free[slot]), 0.0))
         for job_id in waiting:
             value = self._worth(job_id, now_s, ahead_s)
             lag_s: Floats = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]

@@ -47,6 +47,9 @@ class GavelAdapter:
         settings: Settings | None = None,
     ) -> None:
         self.objective = GavelObjective(objective)
+        if self.objective not in NAMES:
+            known = ", ".join(each.value for each in NAMES)
+            raise ValueError(f"Gavel's scheduler calls no policy {self.objective.value!r}: take one of {known}")
         self._name = NAMES[self.objective]
         self._settings = settings
         self._types: tuple[str, ...] = ()

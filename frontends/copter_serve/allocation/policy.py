@@ -90,7 +90,7 @@ class AllocationPolicy(LpPolicy):
         self._model = Model(sense="max")
         self._capacity = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
         for kind, gpus in self._capacity.items():
-            self._model.add_resources(kind, gpus)
+            self._model.add_resource(kind, gpus)
         self.session = Session(self._model, settings)
         self.entries: dict[str, JobEntry] = {}
         self._templates: dict[tuple[Option, ...], tuple[Template, int]] = {}  # each with the number of jobs that use it

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from copter.errors import CopterError, SettingsError
+from copter_frontends.cli.habits import config_option
 from copter_frontends.cli.output import FiniteRange, InputError
 
 MIB = 1 << 20  # bytes of a mebibyte
@@ -60,6 +61,14 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--max-clusters", type=_COUNT, default=16, show_default=True, help="Most clusters; each has a process.")
 @click.option("--connections", type=_COUNT, default=12_000, show_default=True, help="Most connections at a time.")
+@click.option("--access-log", is_flag=True, help="Print a line on stderr for every request: time, client, answer.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="Least level of the service's own messages on stderr.",
+)
 def serve(**options: Any) -> int:
     """Schedule clusters over HTTP: deltas in, plans out.
 
@@ -94,6 +103,8 @@ def serve(**options: Any) -> int:
             tenants=() if options["tenants"] is None else read_tenants(Path(options["tenants"])),
             audit=None if options["audit"] is None else Path(options["audit"]),
             insecure=options["insecure"],
+            access_log=options["access_log"],
+            log_level=options["log_level"],
             read_token=None
             if options["read_token_file"] is None
             else _in_file("--read-token-file", options["read_token_file"]),
@@ -105,6 +116,9 @@ def serve(**options: Any) -> int:
         raise InputError(str(error)) from error
     except CopterError as error:
         raise click.ClickException(str(error)) from error
+
+
+serve.params.append(config_option())
 
 
 def _token(path: str | None) -> str | None:

@@ -58,6 +58,8 @@ class Routes:
         self.volcano = Volcano()
         self._openapi = json.dumps(openapi_document()).encode()
         self._pages = {name: files("copter_serve.service").joinpath("page", name).read_bytes() for name in PAGE_TYPES}
+        style = files("copter_frontends.report").joinpath("page.css").read_bytes()  # one style for page and report
+        self._pages["page.css"] = style + self._pages["page.css"]
 
     def listed(self) -> list[Route]:
         """Return the routes, the most frequent first."""

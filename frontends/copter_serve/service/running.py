@@ -125,8 +125,16 @@ def run(settings: ServeSettings, read: Callable[[], ServeSettings] | None = None
     short_turns()
     collect_seldom()
     allow_connections(settings.connections)
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="copter: %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="copter: %(levelname)s %(name)s: %(message)s"
+    )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    if settings.access_log:
+        requests = logging.StreamHandler(sys.stderr)
+        requests.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        access = logging.getLogger("uvicorn.access")
+        access.handlers, access.propagate = [requests], False
+        access.setLevel(logging.INFO)
     metrics = Metrics()
     clusters = Clusters(settings, metrics)
     PatientProtocol.head_s = settings.head_s
@@ -138,7 +146,7 @@ def run(settings: ServeSettings, read: Callable[[], ServeSettings] | None = None
         http=PatientProtocol,
         ws="none",
         lifespan="on",
-        access_log=False,
+        access_log=settings.access_log,
         log_config=None,
         backlog=BACKLOG,
         limit_concurrency=settings.connections,

@@ -24,6 +24,10 @@ class ServeSettings:
         Token that every request must have. Without one the service listens to this machine only, unless `insecure`.
     read_token : str, optional
         Second token, with which a request may read everything, also /metrics, and change nothing.
+    access_log : bool
+        Whether every request gets a line on stderr.
+    log_level : {"debug", "info", "warning", "error"}
+        Least level of the service's own messages.
     certificate, key : Path, optional
         Files for TLS.
     sync : {"always", "never"}
@@ -65,6 +69,8 @@ class ServeSettings:
     audit: Path | None = None
     insecure: bool = False
     read_token: str | None = None
+    access_log: bool = False
+    log_level: str = "warning"
 
     def __post_init__(self) -> None:
         for token in (self.token, self.read_token):

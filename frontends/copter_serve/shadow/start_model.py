@@ -101,7 +101,7 @@ class StartModel(AdmissionModel):
                 self.model.remove_requests(gone)
             for row in self._own_rows:
                 if row not in needed:
-                    self.model.drop_resource(row)
+                    self.model.remove_resource(row)
             for row, count in needed.items():
                 if self._own_rows.get(row) != count:
                     self.model.set_count(row, count)

@@ -171,6 +171,6 @@ def test_the_parent_s_point_stands_in_for_the_lp() -> None:
     point = Point(1, np.array([0.0, 1.0, 1.0]), np.zeros(3), -7.0)
     search = search_of(whole, point=point)
     search._load()
-    search._relax()
+    search._relax(60.0)
     assert search.relaxed is not None
     assert search.bound == pytest.approx(-7.0)

@@ -14,7 +14,7 @@ from copter import LinearProgram, Settings, Status
 from copter.interop import live_program
 from copter.interop.allowance import Allowance
 from copter.interop.live_program import Edits, LiveProgram, LivePrograms, block_starts
-from copter.methods.simplex.kept import KeptBasis
+from copter.methods.simplex.warm_basis import WarmBasis
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ class Ticking:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fresh: float, kept: float) -> None:
         self.now, self.spent = 0.0, []
-        real = {"fresh": live_program.solve, "kept": KeptBasis.solve}
+        real = {"fresh": live_program.solve, "kept": WarmBasis.solve}
 
         def charged(name: str, cost: float) -> Any:
             def solve(*arguments: Any) -> Any:
@@ -139,7 +139,7 @@ class Ticking:
         monkeypatch.setattr(live_program, "LEAST_S", 60.0)
         monkeypatch.setattr(live_program, "SESSION_S", np.inf)
         monkeypatch.setattr(live_program, "solve", charged("fresh", fresh))
-        monkeypatch.setattr(KeptBasis, "solve", charged("kept", kept))
+        monkeypatch.setattr(WarmBasis, "solve", charged("kept", kept))
 
     def __call__(self) -> float:
         return self.now

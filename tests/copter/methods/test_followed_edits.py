@@ -10,9 +10,9 @@ import pytest
 from judge import assert_optimal
 
 from copter import Model, Session, Settings, Status, choose
-from copter.methods.blocks import basis, room
+from copter.methods.blocks import basis, slotted_program
 from copter.methods.blocks.basis import WarmBasis
-from copter.methods.blocks.room import Room, roomy
+from copter.methods.blocks.slotted_program import SlottedProgram, roomy
 from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models
 
@@ -101,7 +101,7 @@ def assert_solved(session: Session) -> None:
     session._iterate.check_consistent(session.model.ledger.matrix)
 
 
-def room_of(session: Session) -> Room:
+def room_of(session: Session) -> SlottedProgram:
     """The program that follows the session's model."""
     assert isinstance(session._iterate.basis, WarmBasis)
     assert session._iterate.basis.room is not None
@@ -263,14 +263,14 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
     sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
-    monkeypatch.setattr(room, "SOME_LARGE", 0)
+    monkeypatch.setattr(slotted_program, "SOME_LARGE", 0)
     found = roomy(sizes, [34, 35, 36, 37, 38, 30])
     assert found[0].tolist() == [10] * 33 + [40, 0, 0, 40, 10, 10]  # the next three that will be used, and a large one
     assert found[1].tolist() == [20] * 33 + [80, 0, 0, 80, 20, 20]
-    monkeypatch.setattr(room, "ROOM", 0.02)
-    monkeypatch.setattr(room, "MOST_LARGE", 0.1)
+    monkeypatch.setattr(slotted_program, "ROOM", 0.02)
+    monkeypatch.setattr(slotted_program, "MOST_LARGE", 0.1)
     assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 10, 10, 10]
-    monkeypatch.setattr(room, "SOME_LARGE", 100)
+    monkeypatch.setattr(slotted_program, "SOME_LARGE", 100)
     assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 50]  # as large as one that there was
     nothing = np.zeros(3, dtype=np.int32)
     assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0])] == [[1, 0, 0]] * 2

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from copter import Model, Session, Settings, Status, choose
 from copter.choose import ModelFacts
-from copter.methods.simplex.kept import KeptBasis
 from copter.methods.simplex.resumed import Resumed
+from copter.methods.simplex.warm_basis import WarmBasis
 from copter.runtime.watch import Watch
 from tests.copter.by_highs import highs
 from tests.copter.methods.test_choose import small_program
@@ -114,7 +114,7 @@ def test_it_is_ready_once_an_optimum_is_noted() -> None:
         found = resumed.solve(lp, Settings(), watch, np.inf)
     assert found is not None
     assert found.objective == pytest.approx(optimum)
-    assert isinstance(resumed.basis, KeptBasis)
+    assert isinstance(resumed.basis, WarmBasis)
 
 
 def test_pivots_from_an_optimum_come_first_where_nothing_is_eliminated() -> None:

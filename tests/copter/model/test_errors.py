@@ -369,9 +369,9 @@ def test_wrong_setting(name: str, value: float) -> None:
 
 @pytest.mark.parametrize("deadline", [0.0, -1.0, NAN, "soon", [1.0]])
 def test_wrong_deadline(deadline: Any) -> None:
-    with pytest.raises(SettingsError, match="time_limit_s"):
+    with pytest.raises(SettingsError, match="deadline_s"):
         Session(some_model()).solve(deadline_s=deadline)
-    with pytest.raises(SettingsError, match="time_limit_s"):
+    with pytest.raises(SettingsError, match="deadline_s"):
         Session(some_model()).solve_integer("dive", deadline_s=deadline)
 
 
@@ -408,5 +408,6 @@ def test_every_error_is_a_copter_error() -> None:
 def test_settings_of_an_earlier_version_are_read_without_those_that_are_gone() -> None:
     saved = {"tolerance": 1e-5, "dense_rows": 20, "purify_rows": 3}
     assert copter.Settings.saved(saved) == copter.Settings(tolerance=1e-5)
+    assert copter.Settings.saved({"price_reach": 0.25}) == copter.Settings(trust_radius=0.25)
     with pytest.raises(TypeError, match="mood"):
         copter.Settings.saved({"mood": 1})

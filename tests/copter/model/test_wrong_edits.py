@@ -52,7 +52,7 @@ WRONG = {
     "bounds of NaN": (lambda m: m.update_bounds("p", upper=[1, np.nan, 1]), InvalidDataError, "'p'"),
     "bounds too many": (lambda m: m.update_bounds("p", upper=[1, 1]), DimensionError, "'p'"),
     "more than infinity": (lambda m: m.add_resources("a", np.inf), InvalidDataError, "'a': count"),
-    "less than nothing": (lambda m: m.add_resources("a", -1), InvalidDataError, "'a'.*remove_resources"),
+    "less than nothing": (lambda m: m.add_resources("a", -1), InvalidDataError, "'a'.*remove_units"),
     "taken below zero": (lambda m: m.remove_resources("a", 9), InvalidDataError, "'a'.*9"),
     "taken from fixed": (
         lambda m: (m.fix("p", 1), m.remove_resources("a", 7)), EditNotAllowedError, "'a'.*fixed requests",

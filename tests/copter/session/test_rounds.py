@@ -208,7 +208,7 @@ def settings_of(seed: int, monkeypatch: pytest.MonkeyPatch) -> Settings:
     newton = Settings(basis_columns=0)
     if seed % 4 == 2:
         monkeypatch.setattr("copter.methods.proximal.solve.solve_in_one_call", lambda *_: None)
-    return [Settings(), newton, newton, replace(newton, price_reach=0.05)][seed % 4]
+    return [Settings(), newton, newton, replace(newton, trust_radius=0.05)][seed % 4]
 
 
 @pytest.mark.slow

@@ -303,7 +303,7 @@ def modules_after(statement: str) -> list[str]:
 def test_open_groups_and_held_prices_change_the_way_and_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     model = sia_like_model(jobs=60, types=3, seed=4)
     all_groups = Session(model, Settings(basis_columns=0))
-    open_ones = Session(model, Settings(basis_columns=0, price_reach=0.01))
+    open_ones = Session(model, Settings(basis_columns=0, trust_radius=0.01))
     rng = np.random.default_rng(0)
     strayed = 0
     for round_ in range(8):

@@ -58,11 +58,14 @@ def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 
 
 def larger_value(values: dict[str, Any], program: Any, rng: Rng) -> bool:
-    """A column of the point that has one more."""
-    if not len(values["place"]):
+    """A column of the point that has one more, which costs something or is beyond its bound: else it may be as good."""
+    flat, more = verify.Flat(program), np.ones(len(values["place"]) - len(values["x"]))  # those left out are 1
+    values["x"] = np.append(values["x"], more)
+    columns = flat.first[values["place"]] + values["column"]
+    worse = np.flatnonzero((flat.cost[columns] != 0) | (values["x"] + 1.0 > flat.high[columns] + 0.5))
+    if not len(worse):
         return False
-    values["x"] = np.append(values["x"], np.ones(len(values["place"]) - len(values["x"])))  # those left out are 1
-    values["x"][rng.integers(len(values["x"]))] += 1.0
+    values["x"][rng.choice(worse)] += 1.0
     return True
 
 

@@ -46,6 +46,37 @@ def test_max_sum_throughput_counts_the_gpus_of_a_gang():
     assert found.x["j"][0] == pytest.approx(0.0, abs=1e-6)
 
 
+def test_proportional_fairness_is_that_of_a_cone_program():
+    cp = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(4)
+    capacity = {"a": 5, "b": 8, "c": 3}
+    jobs = {
+        f"j{k}": facts(*rng.uniform(0.5, 4.0, 3), gpus=int(rng.integers(1, 4)), weight=float(rng.uniform(0.5, 2.0)))
+        for k in range(12)
+    }
+    programs = GavelPrograms(GavelObjective.PROPORTIONAL_FAIRNESS, capacity)
+    for _ in range(2):
+        found = programs.solve(capacity, jobs)
+        x = cp.Variable((len(jobs), 3), nonneg=True)
+        rates, gpus = np.array([each.rate for each in jobs.values()]), np.array([each.gpus for each in jobs.values()])
+        weights = np.array([each.weight for each in jobs.values()])
+        worth = cp.sum(cp.multiply(weights, cp.log(cp.sum(cp.multiply(rates, x), axis=1))))
+        rows = [cp.sum(x, axis=1) <= 1, gpus @ x <= np.array(list(capacity.values()))]
+        value = cp.Problem(cp.Maximize(worth), rows).solve(solver="CLARABEL", tol_gap_rel=1e-9, tol_gap_abs=1e-9)
+        assert found.objective == pytest.approx(value, rel=2e-6, abs=2e-6)
+        assert found.bound >= value - 1e-7 * (1 + abs(value))
+        used = sum(gpus[k] * found.x[job] for k, job in enumerate(jobs))
+        assert bool((used <= np.array(list(capacity.values())) * (1 + 1e-9)).all())
+        jobs.pop("j3", None)
+        jobs["new"] = facts(1.0, 2.0, 3.0, gpus=2)
+
+
+def test_proportional_fairness_gives_a_contested_type_in_equal_parts():
+    found = solve(GavelObjective.PROPORTIONAL_FAIRNESS, {"a": 1}, j=facts(4.0), k=facts(1.0))
+    assert found.x["j"][0] == pytest.approx(0.5, rel=1e-3)
+    assert found.objective == pytest.approx(np.log(2.0) + np.log(0.5), abs=1e-5)
+
+
 def test_max_min_fairness_is_relative_to_the_proportional_share():
     # T_prop is 1.5 for both; together they have a rate of 3, so each reaches its proportional share: a level of 1.
     found = solve(GavelObjective.MAX_MIN_FAIRNESS, ONE_EACH, j=facts(2.0, 1.0), k=facts(2.0, 1.0))

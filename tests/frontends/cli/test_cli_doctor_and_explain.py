@@ -95,7 +95,7 @@ def test_lp_files_are_solved(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 def test_a_long_solve_says_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pulse, "FIRST_S", 0.0)
+    monkeypatch.setattr(pulse, "SELDOM_S", 0.0)
     rng = np.random.default_rng(0)
     lp = copter.LinearProgram(-rng.uniform(1, 2, 30), rng.uniform(0.1, 1, (10, 30)), None, np.full(10, 3.0))
     copter.write_mps(lp, tmp_path / "p.mps")

@@ -109,7 +109,7 @@ def test_the_shell_completes_commands() -> None:
     assert "plain,simulate" in done.stdout
 
 
-@pytest.mark.parametrize(("package", "brought_by"), [("click", "frontends"), ("rich", "demo")])
+@pytest.mark.parametrize(("package", "brought_by"), [("rich", "all")])
 def test_a_package_that_is_not_there_is_named(package: str, brought_by: str, tmp_path: Path) -> None:
     path = tmp_path / "one.lp"
     path.write_text("max\n obj: x\nsubject to\n c: x <= 4\nend\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -22,6 +23,9 @@ HEADERS = {
     "tiresias": "job_id,num_gpu,submit_time,iterations,model_name,duration,interval",
     "openb": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
     "creation_time,deletion_time,scheduled_time",
+    "cluster-log": "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+    "pai": "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+    "spot": "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type",
 }
 SOUND = {
     "gavel": "ResNet-18 (batch size 16),300,5.0,2,1.0,-1.0",
@@ -29,6 +33,9 @@ SOUND = {
     "chronus": "7,vc,2,10,100,vgg16,30,5,50-80,10-5,0,soft",
     "tiresias": "3,8,30,133,vgg11,147,23",
     "openb": "pod-1,6000,100,1,460,T4|P100,LS,Running,100,700,200",
+    "cluster-log": "9,u,vc1,8,64,1,COMPLETED,2020-04-01 00:05:00,2020-04-01 00:06:00,2020-04-01 01:06:00,3600,60",
+    "pai": "job-a,worker,3,Terminated,1000.0,1600.0,600.0,29.3,50.0,V100",
+    "spot": "17,3,A10,8.0,1.0,4,120,600.0,Spot",
 }
 BROKEN = [
     ("gavel", "ResNet-18,300,5.0,0,1.0,-1.0", "scale_factor"),
@@ -47,6 +54,10 @@ BROKEN = [
     ("tiresias", "4,1,40,133,vgg11,0,23", "duration"),
     ("openb", "pod-2,6000,100,2,460,,LS,Running,100,700,200", "gpu_milli"),
     ("openb", "pod-2,6000,100,1,460,,LS,Running,300,700,200", "order"),
+    ("cluster-log", "10,u,v,1,4,1,FAILED,2020-04-01 00:05:00,2020-04-01 00:04:00,2020-04-01 01:00:00,1,1", "order"),
+    ("cluster-log", "10,u,v,1,4,1,FAILED,yesterday,2020-04-01 00:04:00,2020-04-01 01:00:00,1,1", "submit_time"),
+    ("pai", "job-b,worker,0.5,Terminated,1000,1600,600,29,50,V100", "inst_num"),
+    ("spot", "18,3,A10,8,1,4,120,600,Cold", "job_type"),
 ]
 
 
@@ -111,6 +122,79 @@ def test_an_unknown_header_is_one_error_that_names_every_format(tmp_path: Path) 
         read_trace(path)
     for title in ("Philly", "Sia", "Gavel", "Shockwave", "Chronus", "Tiresias", "openb"):
         assert title in str(raised.value)
+
+
+def test_public_logs_as_they_are_published(tmp_path: Path) -> None:
+    acme = tmp_path / "trace_seren.csv"
+    acme.write_text(
+        "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"
+        "1,u,1,8,128,Other,FAILED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,2023-03-01 00:20:51+08:00,1,1,1\n"
+        "2,u,1,8,128,Other,FAILED,2023-02-28 16:28:22+00:00,2023-02-28 16:28:22+00:00,2023-02-28 16:29:22+00:00,1,1,1\n"
+        "3,u,1,0,128,Other,COMPLETED,2023-03-01 00:18:22+08:00,,,1,1,1\n"
+    )
+    read = read_trace(acme)
+    assert [(job.submit_s, job.duration_s, job.gpus) for job in read.jobs] == [(0.0, 117.0, 8), (600.0, 60.0, 8)]
+    assert (read.filtered, "no model" in read.lacks) == (1, True)
+
+    pai = tmp_path / "pai_task_table.csv"
+    pai.write_text(
+        "a,w,2,Terminated,100.0,700.0,600.0,29.3,50.0,MISC\nb,w,1,Failed,50.0,60.0,600.0,29.3,25.0,T4\n"
+        "c,w,1,Waiting,,,600.0,29.3,25.0,T4\nd,ps,1,Terminated,1.0,2.0,600.0,29.3,,\n"
+    )
+    jobs = read_trace(pai).jobs
+    assert [(job.name, job.gpus, job.gpu_share, job.gpu_types) for job in jobs] == [
+        ("b/w", 1, 0.25, ("T4",)),
+        ("a/w", 1, 1.0, ()),
+    ]
+
+    jobs = read_trace(write(tmp_path, "spot", "18,3,H800,8,0.5,1,60,30,HP")).jobs
+    assert [(job.gpus, job.gpu_share, job.preemptible, job.priority, job.tenant) for job in jobs] == [
+        (1, 0.5, False, 1, "3"),
+        (4, 1.0, True, 0, "3"),
+    ]
+
+
+def test_phillys_own_log(tmp_path: Path) -> None:
+    node = {"ip": "m1", "gpus": ["gpu0", "gpu1"]}
+    first = {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:20:00", "detail": [node]}
+    again = {"start_time": "2017-10-07 02:00:00", "end_time": "2017-10-07 02:30:00", "detail": [node, node]}
+    never = {"start_time": None, "end_time": None, "detail": []}
+    log = [
+        {
+            "status": "Pass",
+            "vc": "6c71",
+            "jobid": "application_2",
+            "attempts": [again],
+            "submitted_time": "2017-10-07 01:30:00",
+        },
+        {
+            "status": "Failed",
+            "vc": "6c71",
+            "jobid": "application_1",
+            "attempts": [first, again],
+            "submitted_time": "2017-10-07 01:00:00",
+        },
+        {
+            "status": "Killed",
+            "vc": "6c71",
+            "jobid": "application_3",
+            "attempts": [never],
+            "submitted_time": "2017-10-07 01:00:00",
+        },
+        {"status": "Killed", "vc": "6c71", "jobid": "application_4", "attempts": []},
+    ]
+    path = tmp_path / "cluster_job_log"
+    path.write_text(json.dumps(log))
+    read = read_trace(path)
+    assert [(job.name, job.submit_s, job.gpus, job.duration_s) for job in read.jobs] == [
+        ("application_1", 0.0, 4, 2400.0),
+        ("application_2", 1800.0, 4, 1800.0),
+    ]
+    assert (read.filtered, [each.line_number for each in read.skipped]) == (1, [4])
+    assert len(listed_jobs(read)) == 2
+    path.write_text("[1")
+    with pytest.raises(TraceError, match="is not JSON"):
+        read_trace(path)
 
 
 def test_jobs_keep_their_times_and_requests(tmp_path: Path) -> None:

@@ -80,7 +80,12 @@ def best_level(value: Any, scale: Any, workers: Any) -> float:
     return float(-linprog(c, np.array(rows), bound, bounds=(0, None)).fun)
 
 
-@pytest.mark.parametrize("objective", list(GavelObjective))
+def test_an_objective_that_gavel_does_not_call_is_refused() -> None:
+    with pytest.raises(ValueError, match="proportional_fairness"):
+        GavelAdapter(GavelObjective.PROPORTIONAL_FAIRNESS)
+
+
+@pytest.mark.parametrize("objective", list(NAMES))
 @pytest.mark.parametrize("jobs", [1, 5, 20])
 def test_gavels_calls(objective: GavelObjective, jobs: int) -> None:
     policy, state = GavelAdapter(objective), example(jobs)

@@ -31,7 +31,7 @@ def test_the_page_shows_plans_as_they_come(service: Served, tmp_path: Path) -> N
         shown = {row[0]: row[1:3] for row in page.value(ROWS % "gpus")}
         assert shown == {kind: [str(plan["used"][kind]), str(all_of)] for kind, all_of in plan["capacity"].items()}
         assert page.value("document.querySelector('#gpus progress').value") == plan["used"]["a100"]
-        assert page.value("document.querySelectorAll('#rounds *').length") >= 1
+        page.until("document.querySelectorAll('#rounds *').length >= 1")
         # A delta comes, and the page follows by itself.
         told = service.delta({"remove_jobs": [hostile], "add_jobs": [{"id": "third", "gpus": 4}]}, "browsed")
         page.until(f"document.querySelector('#figures dd').textContent.endsWith('delta {told['sequence']}')")
@@ -83,6 +83,57 @@ def test_the_page_says_why_jobs_wait_and_answers_what_if(service: Served, tmp_pa
             page.until("document.getElementById('answer').textContent.includes('would start')")
             Path(os.environ["COPTER_PICTURE"]).write_bytes(page.picture())
         page.problems = [each for each in page.problems if "422" not in each]  # the browser's word on the wrong change
+        assert page.problems == []
+    finally:
+        page.close()
+
+
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+INK = "getComputedStyle(document.querySelector('.panel')).color"
+PAPER = "getComputedStyle(document.querySelector('.panel')).backgroundColor"
+OVERLAPS = """(() => {
+  const boxes = [...document.querySelectorAll('.panel')].map(each => each.getBoundingClientRect());
+  return boxes.filter((a, i) => boxes.some((b, k) => k > i && a.left < b.right - 1 && b.left < a.right - 1
+    && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
+})()"""
+
+
+def lightness(colour: str) -> float:
+    """Mean of the red, green and blue of "rgb(1, 2, 3)"."""
+    return sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(",")[:3])) / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (375, "light"), (375, "dark")])
+def test_the_page_fits_light_and_dark_wide_and_narrow(service: Served, tmp_path: Path, width: int, scheme: str) -> None:
+    name = f"looks-{width}-{scheme}"
+    service.make(name)
+    told = service.delta(
+        {"add_jobs": [{"id": f"job-{k:02}-of-a-team-with-a-long-name", "gpus": 2} for k in range(30)]}, name
+    )
+    service.plan(name, told["sequence"])
+    page = Browser(f"http://127.0.0.1:{service.port}/", tmp_path / "profile")
+    try:
+        page.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
+        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        page.until(f"[...document.querySelectorAll('#cluster option')].some(each => each.value === '{name}')")
+        page.value(f"at('cluster').value = '{name}', at('cluster').dispatchEvent(new Event('change')), 1")
+        page.until("document.querySelectorAll('#jobs tr').length > 3 && document.querySelectorAll('#rounds *').length")
+        assert page.value(OVERFLOW) <= 0
+        assert page.value(OVERLAPS) == 0
+        ink, paper = lightness(page.value(INK)), lightness(page.value(PAPER))
+        assert (ink < 60 < 200 < paper) if scheme == "light" else (paper < 60 < 200 < ink)
+        figures = page.value(
+            "document.getElementById('figures').textContent + document.getElementById('span').textContent"
+        )
+        assert "e-" not in figures
+        shown = page.value("document.querySelectorAll('#jobs tr').length")
+        page.value("at('seek-jobs').value = 'job-0', at('seek-jobs').dispatchEvent(new Event('input')), 1")
+        assert 0 < page.value("document.querySelectorAll('#jobs tr').length") < shown
+        if folder := os.environ.get("COPTER_PICTURES"):
+            Path(folder, f"{name}.png").write_bytes(page.picture())
         assert page.problems == []
     finally:
         page.close()

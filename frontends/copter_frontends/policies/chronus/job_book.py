@@ -11,7 +11,7 @@ import numpy as np
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
 from copter_frontends.policies.chronus.mode_times import ModeTimes
-from copter_frontends.policies.chronus.options import Floats, Ints, Options
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
@@ -131,20 +131,38 @@ class SloRecord:
     ) -> SloRecord:
         """Build the record of a job of which this share of the work is done."""
         times = ModeTimes.even(len(modes)) if times is None else times
-        return cls(job, reward, modes, times, times.done(progress))
+        return cls.of_many([(job, reward, modes, times, progress)])[0]
+
+    @classmethod
+    def of_many(cls, records: Sequence[tuple[Job, StepReward, tuple[Mode, ...], ModeTimes, float]]) -> list[SloRecord]:
+        """Build records from what :meth:`of` is given."""
+        made = [cls(job, reward, modes, times, times.done(progress)) for job, reward, modes, times, progress in records]
+        modes = [
+            (at, mode.kind, mode.taken, mode.total_s, mode.restart_s)
+            for record in made
+            for at, mode in enumerate(record.modes)
+        ]
+        steps = [
+            (step, record.job.submit_s + time_s, value - record.reward.floor)
+            for record in made
+            for step, (time_s, value) in enumerate(record.reward.steps)
+        ]
+        many = np.array([len(record.modes) for record in made], dtype=np.int64)
+        each = np.array([len(record.reward.steps) for record in made], dtype=np.int64)
+        ends = np.cumsum(many * each)
+        owner = np.repeat(np.arange(len(made)), many * each)
+        within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
+        mode = (np.cumsum(many) - many)[owner] + within // each[owner]
+        step = (np.cumsum(each) - each)[owner] + within % each[owner]
+        mode_table, step_table = np.array(modes).reshape(-1, 5)[mode], np.array(steps).reshape(-1, 3)[step]
+        table = np.concatenate((mode_table[:, :4], step_table, mode_table[:, 4:]), axis=1)
+        begin = 0
+        for record, end in zip(made, ends.tolist(), strict=True):
+            record.table, begin = table[begin:end], end
+        return made
 
     def __post_init__(self) -> None:
         self.last_s = self.job.submit_s + self.reward.last_s
-        self.table = np.array(
-            [
-                (
-                    *(at, mode.kind, mode.taken, mode.total_s),
-                    *(step, self.job.submit_s + time_s, value - self.reward.floor, mode.restart_s),
-                )
-                for at, mode in enumerate(self.modes)
-                for step, (time_s, value) in enumerate(self.reward.steps)
-            ]
-        ).reshape(-1, 8)
 
     @property
     def time_done(self) -> float:
@@ -199,6 +217,27 @@ class Now:
     begins_s: float
     seconds: float
     free: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLeases:
+    """Leases given to some jobs.
+
+    Attributes
+    ----------
+    records : list of SloRecord
+    mode, kind, gpus, step, last : int64 arrays (records,)
+        Each job's option, as in :class:`.Options`.
+    taken : bool array (records, leases)
+    """
+
+    records: list[SloRecord]
+    mode: Ints
+    kind: Ints
+    gpus: Ints
+    step: Ints
+    last: Ints
+    taken: Bools
 
 
 class SloBook:
@@ -331,6 +370,9 @@ class SloBook:
             return Options.of((), ())
         job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
         table = np.concatenate([record.table for record in records])
+        if now is not None:
+            fits = now.free[table[:, 1].astype(np.int64)] >= table[:, 2]
+            job, table = job[fits], table[fits]
         modes = np.array([len(record.modes) for record in records])
         begins_at = np.cumsum(modes) - modes
         left = 1.0 - np.concatenate([record.done for record in records])
@@ -338,7 +380,6 @@ class SloBook:
         restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[begins_at[job] + mode]
         possible = (promised[job] < 0) | (step <= promised[job])
         if now is not None:
-            possible &= now.free[kind] >= gpus
             ends_s = now.begins_s + restart_s + left_s
             possible &= (restart_s < now.seconds) & (table[:, 5] >= np.minimum(ends_s, now.begins_s + now.seconds))
             left_s = np.maximum(left_s - (now.seconds - restart_s), 0.0)
@@ -396,11 +437,8 @@ class SloBook:
             if rows[at] >= 0:
                 record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
 
-    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
-        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay.
-
-        With `now` the job also gets the rest of the current lease.
-        """
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
+        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay."""
         self._changed.append(record.job.id)
         row = int(draft.row[number])
         before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
@@ -408,7 +446,23 @@ class SloBook:
         record.leases = np.concatenate([before, given])
         record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
         record.reach = int(draft.options.last[row]) + first
-        if now is not None:
-            given, record.joined_s = np.append(now.lease, given), now.begins_s
-            record.leases = given
         self._note(record, given)
+
+    def give_new(self, given: GivenLeases, first: int) -> None:
+        """Store leases of jobs that had none."""
+        if not given.records:
+            return
+        number, lease = np.nonzero(given.taken)
+        lease += first
+        self._totals(first).add(given.kind[number], lease, given.gpus[number])
+        parts = np.split(lease, np.cumsum(given.taken.sum(axis=1))[:-1])
+        columns = (given.mode.tolist(), given.step.tolist(), (given.last + first).tolist())
+        for record, own, mode, step, reach in zip(given.records, parts, *columns, strict=True):
+            self._changed.append(record.job.id)
+            record.leases, record.mode, record.step, record.reach = own, mode, step, reach
+
+    def give_rest(self, record: SloRecord, now: Now) -> None:
+        """Give a job the rest of the current lease, before its other leases."""
+        rest = np.array([now.lease], dtype=np.int64)
+        record.leases, record.joined_s = np.append(rest, record.leases), now.begins_s
+        self._note(record, rest)

@@ -149,9 +149,9 @@ class LeaseModel:
     def _move_leases(self, wanted: dict[Row, float], gone: list[Row], fresh: list[Row]) -> None:
         """Remove past leases, add new ones, and update the capacities of the others."""
         for row in gone:
-            self.model.drop_resource(row)
+            self.model.remove_resource(row)
         for row in fresh:
-            self.model.add_resources(row, wanted[row])
+            self.model.add_resource(row, wanted[row])
         moved = [row for row in wanted if row in self.rows and self.rows[row] != wanted[row]]
         if moved:
             self.model.update_counts(moved, np.array([wanted[row] for row in moved]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -31,7 +31,7 @@ from copter_frontends.policies.chronus.profiler import Profiler
 from copter_frontends.policies.chronus.profiling import Profiling
 from copter_frontends.policies.chronus.quote import Quote, quote_for
 from copter_frontends.policies.chronus.rounding import round_up
-from copter_frontends.policies.chronus.selector import GPUS_LOST, Cycle, FirstLease, Selector
+from copter_frontends.policies.chronus.selector import GPUS_LOST, Cycle, FirstLease, RestOfLease, Selector
 from copter_frontends.policies.chronus.spot import SpotCluster
 from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
 from copter_frontends.policy_kit import (
@@ -274,6 +274,38 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         DuplicateJobError, InvalidJobError
             If its id is known; if it fits nowhere, has no work, or its last deadline has passed.
         """
+        self.add_jobs((job,))
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job, answered in turn in one pass; on an error none is added."""
+        rewards = [self._checked_reward(job) for job in jobs]
+        added, arrivals = list[str](), self._arrivals
+        try:
+            for job in jobs:
+                super().add_job(job)
+                added.append(job.id)
+        except Exception:
+            for job_id in added:
+                super().remove_job(job_id)
+            self._arrivals = arrivals
+            for job in jobs:
+                if job.id not in self.jobs:
+                    self.modes.forget(job.id)
+            raise
+        asked = []
+        for job, reward in zip(jobs, rewards, strict=True):
+            self.spot.add(job)
+            if not job.preemptible:
+                self._lasting.add(job.id)
+            if reward is not None:
+                self.rewards[job.id] = reward
+                self.spot.due(job.id, job.submit_s + reward.last_s)
+            if not self.profiling.submit(job) and reward is not None:
+                asked.append((job, reward))
+        self._consider(asked)
+
+    def _checked_reward(self, job: Job) -> StepReward | None:
+        """Return the reward of a job that comes; raises InvalidJobError if the job cannot be answered."""
         work = self.throughputs.work(job)
         if not 0 < work < float("inf"):
             raise InvalidJobError(f"job {job.id!r}: its work is {work} iterations, must be finite and > 0")
@@ -281,20 +313,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if reward is not None:
             require_ahead(job, reward, self._now_s)
             self.grid.require_longer(job.id, self.modes.restart_s(job))
-        try:
-            super().add_job(job)
-        except Exception:
-            if job.id not in self.jobs:
-                self.modes.forget(job.id)
-            raise
-        self.spot.add(job)
-        if not job.preemptible:
-            self._lasting.add(job.id)
-        if reward is not None:
-            self.rewards[job.id] = reward
-            self.spot.due(job.id, job.submit_s + reward.last_s)
-        if not self.profiling.submit(job) and reward is not None:
-            self._consider(job, reward)
+        return reward
 
     def set_reward(self, job_id: str, reward: StepReward) -> None:
         """Make a job an SLO job: before :meth:`add_job`, or afterwards if it has no promise."""
@@ -304,7 +323,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             require_ahead(self.jobs[job_id], reward, self._now_s)
             self.spot.due(job_id, self.jobs[job_id].submit_s + reward.last_s)
         if job_id in self.jobs and job_id not in self.profiling:
-            self._consider(self.jobs[job_id], reward)
+            self._consider([(self.jobs[job_id], reward)])
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
@@ -317,6 +336,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             record.done = record.times.done(self.service[job_id].progress)
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
+
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
+        for job_id in job_ids:
+            self.job(job_id)
+        for job_id in dict.fromkeys(job_ids):
+            self.remove_job(job_id)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""
@@ -417,24 +443,30 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.edit_log.note(leases.edits)
         self.show(leases.solution, leases.solution_s)
 
-    def _consider(self, job: Job, reward: StepReward) -> None:
-        """Answer a job at once with leases after the current one; before the first plan, it waits for that plan."""
-        modes = self.modes_of(job)
-        new = SloRecord.of(job, reward, modes, self.modes.times_of(job, modes), self.service[job.id].progress)
+    def _consider(self, asked: Sequence[tuple[Job, StepReward]]) -> None:
+        """Answer jobs at once with leases after the current one; before the first plan, they wait for that plan."""
+        if not asked:
+            return
+        known = []
+        for job, reward in asked:
+            modes = self.modes_of(job)
+            known.append((job, reward, modes, self.modes.times_of(job, modes), self.service[job.id].progress))
+        records = SloRecord.of_many(known)
         if self.lease.number < 0:
-            self.book.consider(new)
-            self.last_admission = Admission(job.id, Standing.WAITING)
+            for record in records:
+                self.book.consider(record)
+            self.last_admission = Admission(records[-1].job.id, Standing.WAITING)
             return
         first = self.grid.lease_at(self._now_s) + 1
-        self.last_admission = self.selector.admit(
-            new, self._now_s, first, self.gpus(), self.aside(), self._lease_now(first)
-        )
-        record = self.book.records.get(job.id)
-        if record is not None and record.promised >= 0 and record.has_lease(first - 1):
-            self.lease.join(record)
-            mode = record.modes[record.mode]
-            if self.placer.room is not None:
-                self.placer.room.take(mode.kind, mode.taken)
+        rest = RestOfLease(lambda: self._lease_now(first), self._join)
+        self.last_admission = self.selector.admit(records, self._now_s, first, self.gpus(), self.aside(), rest)
+
+    def _join(self, record: SloRecord) -> None:
+        """Let a job have the rest of the current lease."""
+        self.lease.join(record)
+        mode = record.modes[record.mode]
+        if self.placer.room is not None:
+            self.placer.room.take(mode.kind, mode.taken)
 
     def _lease_now(self, first: int) -> Now | None:
         """Return the rest of the current lease for a new job; None if no further plan falls into it."""
@@ -458,7 +490,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 self.selector.notices.append(Notice(now_s, job.id, Standing.WAITING, -1, text))
             reward = self.rewards.get(job.id)
             if reward is not None and job.submit_s + reward.last_s > now_s:
-                self._consider(job, reward)
+                self._consider([(job, reward)])
             elif reward is not None:
                 text = "its last deadline passed while it waited for its profile"
                 self.selector.notices.append(Notice(now_s, job.id, Standing.UNGUARANTEED, -1, text))

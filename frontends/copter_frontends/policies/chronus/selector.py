@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, PLACED, SCARCE, SQUEEZE, TOO_DEAR
+from copter_frontends.policies.chronus.arrived_jobs import ArrivedJobs
+from copter_frontends.policies.chronus.draft import MOST_MOVED, Draft
 from copter_frontends.policies.chronus.exact_plan import exact_plan
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.formulation import LeaseFormulation, LeaseSolution
@@ -25,8 +27,6 @@ from copter_frontends.policies.chronus.shim import LeaseShim, improve
 
 GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
-SCARCE = 3.0  # logarithm of the price factor of a type whose GPUs are all promised (C6: e^(3u))
-CAUTION = 0.4  # a promise may cost future jobs at most this share of the job's reward (C6)
 HALF = 0.5
 """Share of one job's reward at which the LP's gap is small enough: integer plans of few jobs are further from the
 bound.
@@ -60,6 +60,22 @@ class Cycle:
     solution: LeaseSolution | None
     solve_s: float
     shim_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RestOfLease:
+    """What is left of the current lease for jobs that arrive.
+
+    Attributes
+    ----------
+    now : callable () -> Now or None
+        Returns the rest; None if no further plan falls into it.
+    join : callable (SloRecord)
+        Lets a job have it.
+    """
+
+    now: Callable[[], Now | None]
+    join: Callable[[SloRecord], object]
 
 
 class Selector:
@@ -202,67 +218,55 @@ class Selector:
 
     def admit(
         self,
-        record: SloRecord,
+        records: Sequence[SloRecord],
         now_s: float,
         first: int,
         gpus: Ints,
         aside: Ints | None = None,
-        now: Now | None = None,
+        lease: RestOfLease | None = None,
     ) -> Admission:
-        """Promise a job leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
+        """Promise jobs, in turn, leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
 
-        Promised jobs keep their deadlines. If the job is not admitted, nothing changes. With `now` the job may also use
+        Promised jobs keep their deadlines. If a job is not admitted, nothing changes. With `lease` a job may also use
         the rest of the current lease, if it then meets a better deadline. Leases are moved until that has failed, since
-        the last plan, as often as the shim allows; the next plan decides about the jobs after these.
+        the last plan, as often as the shim allows; the next plan decides about the jobs after these. Returns the answer
+        to the last job.
         """
-        job = record.job
-        self.book.consider(record)
+        for record in records:
+            self.book.consider(record)
+        answer = Admission(records[-1].job.id, records[-1].standing)
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
-            return Admission(job.id, record.standing)  # GPUs were lost: the next plan decides which promises are kept
-        horizon = self.book.horizon(record.last_s, first)
-        use = self.book.promised_gpus(len(gpus), first, horizon)
-        capacity = self._capacity(gpus, horizon, aside, use)
-        alone = Draft(self.book.options([record], first, horizon, begins=False), capacity - use)
-        scarcity = scarcity_of(use, capacity)
-        rows = alone.ranked(0, scarcity)
-        placed = any(alone.place(row) for row in rows)
-        if self.demand is not None and len(rows):
-            if self._too_dear(self.demand, alone, rows[0], now_s, gpus):
+            return answer  # GPUs were lost: the next plan decides which promises are kept
+        batch = ArrivedJobs(records, self.book, first, None if lease is None else lease.now())
+        begin = 0
+        while begin < len(records):
+            use = self.book.promised_gpus(len(gpus), first, batch.horizon)
+            free = self._capacity(gpus, batch.horizon, aside, use) - use
+            moves = MOST_MOVED if self._failed < self.shim.most_failures else 0
+            end = batch.answer(begin, use, free, gpus, moves, self.demand, now_s)
+            answer = self._give(batch, begin, end, now_s, first)
+            record, last = records[end - 1], int(batch.answers[end - 1])
+            if last == SQUEEZE:
+                answer = self._admit_with_moves(record, now_s, first, gpus, int(batch.reach[end - 1]), aside)
+            elif last == AT_ONCE and lease is not None:
+                lease.join(record)
+                batch.rest(lease.now())
+            begin = end
+        return answer
+
+    def _give(self, batch: ArrivedJobs, begin: int, end: int, now_s: float, first: int) -> Admission:
+        """Store the answers to these arrived jobs; returns the last one."""
+        given = batch.given(begin, end)
+        self.book.give_new(given, first)
+        if batch.answers[end - 1] == AT_ONCE and batch.now is not None:
+            self.book.give_rest(batch.records[end - 1], batch.now)
+        for record, said in zip(batch.records[begin:end], batch.answers[begin:end].tolist(), strict=True):
+            if said == TOO_DEAR:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "its leases are worth more to the jobs that come")
-                return Admission(job.id, record.standing)
-            self._note_demand(self.demand, alone, now_s)
-        if now is not None and not (placed and alone.reward >= record.best):
-            at_once = Draft(self.book.options([record], first, horizon, False, now), capacity - use)
-            better = [row for row in at_once.ranked(0, scarcity) if at_once.options.value[row] > alone.reward]
-            if any(at_once.place(row) for row in better):
-                self.book.give_one(record, at_once, 0, first, now)
-                return self._admitted(record, now_s, ())
-        if placed:
-            self.book.give_one(record, alone, 0, first)
-            return self._admitted(record, now_s, ())
-        if self._failed >= self.shim.most_failures or not any(alone.may_squeeze(row) for row in rows):
-            return Admission(job.id, record.standing)
-        return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
-
-    @staticmethod
-    def _too_dear(demand: ExpectedDemand, alone: Draft, row: int, now_s: float, capacity: Ints) -> bool:
-        """Whether future jobs would lose more by a job's leases than the job earns."""
-        options, row = alone.options, int(alone.row[0]) if alone.row[0] >= 0 else row
-        kind, gpus, value = (each[row] for each in (options.kind, options.gpus, options.value))
-        if alone.row[0] >= 0:
-            free = alone.free[kind][alone.taken[0]] + gpus
-        else:
-            free = np.maximum(np.sort(alone.free[kind][: options.last[row]])[-int(options.need[row]) :], gpus)
-        lost = demand.displaced(int(kind), int(gpus), float(value), free, now_s, int(capacity[kind]))
-        return bool(lost > CAUTION * float(value))
-
-    @staticmethod
-    def _note_demand(demand: ExpectedDemand, alone: Draft, now_s: float) -> None:
-        """Record an arrived job in the demand, by the option of fewest GPU-leases among those of its best reward."""
-        options, row = alone.options, alone.ranked(0)[0]
-        demand.note(
-            int(options.kind[row]), int(options.gpus[row]), int(options.need[row]), float(options.value[row]), now_s
-        )
+            elif said in (PLACED, AT_ONCE):
+                self._promise(record, now_s)
+        last = batch.records[end - 1]
+        return self._admitted(last, ()) if last.promised >= 0 else Admission(last.job.id, last.standing)
 
     def _admit_with_moves(
         self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
@@ -287,12 +291,16 @@ class Selector:
                 self.book.give_one(held.records[other], draft, other, first)
         self.book.give_one(record, draft, number, first)
         self._held = held.admitted(record, draft, self.book.version)
-        return self._admitted(record, now_s, tuple(moves))
+        self._promise(record, now_s)
+        return self._admitted(record, tuple(moves))
 
-    def _admitted(self, record: SloRecord, now_s: float, moves: tuple[tuple[str, int, int], ...]) -> Admission:
+    def _promise(self, record: SloRecord, now_s: float) -> None:
         """Store the promise of an admitted job and notify its user."""
         record.promised = record.step
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
+
+    @staticmethod
+    def _admitted(record: SloRecord, moves: tuple[tuple[str, int, int], ...]) -> Admission:
         return Admission(record.job.id, record.standing, record.step, tuple(record.leases.tolist()), moves)
 
     @staticmethod

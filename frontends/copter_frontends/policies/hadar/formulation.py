@@ -66,7 +66,7 @@ class HadarFormulation:
         self.book = JobBook(self.types)
         self._model = Model(sense="max")
         for name, count in zip(self.types, self.capacity.tolist(), strict=True):
-            self._model.add_resources(name, count)
+            self._model.add_resource(name, count)
         self.session = Session(self._model, settings)
         self._gone: list[str] = []  # removed jobs that are still in the model
         self.values: RoundValues | None = None
@@ -89,9 +89,9 @@ class HadarFormulation:
         """Add GPUs of a type, or remove them if `count` is negative."""
         at = self.types.index(gpu_type)
         if count >= 0:
-            self.model.add_resources(gpu_type, count)
+            self.model.add_resource(gpu_type, count)
         else:
-            self.model.remove_resources(gpu_type, -count)
+            self.model.remove_units(gpu_type, -count)
         self.capacity[at] += count
 
     def add_jobs(

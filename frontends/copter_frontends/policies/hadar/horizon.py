@@ -104,7 +104,7 @@ class HorizonFormulation:
         self.lengths, self.starts = horizon.lengths, horizon.starts
         self.names = [(name, k) for k in range(horizon.intervals) for name in types]
         for name, count in zip(self.names, np.tile(self.capacity, horizon.intervals).tolist(), strict=True):
-            self.model.add_resources(name, count * int(self.lengths[name[1]]))
+            self.model.add_resource(name, count * int(self.lengths[name[1]]))
         self.session = Session(self.model, settings)
         self.scale = 1.0
         self._sent: dict[str, bytes] = {}  # rates with which each job's request was written

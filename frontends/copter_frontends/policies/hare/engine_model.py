@@ -91,7 +91,7 @@ class EngineModel:
             self._give(fresh, undone_at)
             self._move(bounds)
             for row in past:  # no request uses them any more
-                self.model.drop_resource(row)
+                self.model.remove_resource(row)
         self._rows = dict(capacity)
         self.edits.added += len(fresh)
         self.edits.removed += len(gone)
@@ -104,7 +104,7 @@ class EngineModel:
         fresh = [row for row in capacity if row not in self._rows]
         moved = [row for row, units in self._rows.items() if row in capacity and capacity[row] != units]
         for row in fresh:
-            self.model.add_resources(row, capacity[row])
+            self.model.add_resource(row, capacity[row])
         if moved:
             self.model.update_counts(moved, np.array([capacity[row] for row in moved]))
         self.edits.resources += len(past) + len(fresh) + len(moved)

@@ -92,9 +92,9 @@ class GroupFormulation:
         wanted = self.capacities(free)
         for row, delta in zip(self.rows, (wanted - self._capacity).tolist(), strict=True):
             if delta > 0:
-                self.model.add_resources(row, delta)
+                self.model.add_resource(row, delta)
             elif delta < 0:
-                self.model.remove_resources(row, -delta)
+                self.model.remove_units(row, -delta)
         self._capacity = wanted
 
     def capacities(self, free: Ints) -> Ints:
@@ -173,7 +173,7 @@ class GroupFormulation:
             self.rows += [("slots", g, r) for r in sizes]
         for i, row in enumerate(self.rows[first:], first):
             self.row_at[row] = i
-            self.model.add_resources(row, 0)
+            self.model.add_resource(row, 0)
         self._capacity = np.concatenate([self._capacity, np.zeros(len(self.rows) - first, dtype=np.int64)])
 
     def usage(self, offers: Offers) -> sp.csc_array:

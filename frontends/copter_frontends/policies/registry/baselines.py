@@ -72,6 +72,7 @@ OBJECTIVES = {
     "gavel-max-min-fairness": GavelObjective.MAX_MIN_FAIRNESS,
     "gavel-makespan": GavelObjective.MAKESPAN,
     "gavel-finish-time-fairness": GavelObjective.FINISH_TIME_FAIRNESS,
+    "gavel-proportional-fairness": GavelObjective.PROPORTIONAL_FAIRNESS,
 }
 """Gavel's objective by the policy's name."""
 

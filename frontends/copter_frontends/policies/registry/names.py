@@ -8,6 +8,7 @@ RIGID_NAMES = (
     "gavel-max-min-fairness",
     "gavel-makespan",
     "gavel-finish-time-fairness",
+    "gavel-proportional-fairness",
     "tiresias",
     "srtf",
     "yarn-cs",

@@ -95,9 +95,9 @@ class SiaFormulation:
         self.column_of = {size: j for j, size in enumerate(self.sizes)}
         self._model = Model(sense="max")
         for name, count in capacity.items():
-            self._model.add_resources(name, count)
+            self._model.add_resource(name, count)
         for row in self.rows:
-            self._model.add_resources(row.key, row.limit)
+            self._model.add_resource(row.key, row.limit)
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types, self.rows)
         self._joining = Joining(self._model)
         self.session = Session(self._model, settings)
@@ -238,16 +238,16 @@ class SiaFormulation:
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type, at most up to its largest configuration."""
-        self.model.add_resources(gpu_type, count)
+        self.model.add_resource(gpu_type, count)
         for row, more in self._rows_of_nodes(gpu_type, count):
-            self.model.add_resources(row.key, more)
+            self.model.add_resource(row.key, more)
         self._follow_capacity()
 
     def remove_gpus(self, gpu_type: str, count: int) -> None:
         """Remove GPUs of a type; configurations larger than the rest become invalid."""
-        self.model.remove_resources(gpu_type, count)
+        self.model.remove_units(gpu_type, count)
         for row, less in self._rows_of_nodes(gpu_type, count):
-            self.model.remove_resources(row.key, less)
+            self.model.remove_units(row.key, less)
         self._follow_capacity()
 
     def set_quota(self, tenant: str, gpus: int) -> None:
@@ -257,9 +257,9 @@ class SiaFormulation:
             raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
         more = gpus - int(self._model.count(row.key))
         if more > 0:
-            self.model.add_resources(row.key, more)
+            self.model.add_resource(row.key, more)
         elif more < 0:
-            self.model.remove_resources(row.key, -more)
+            self.model.remove_units(row.key, -more)
         self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from math import inf
 from typing import Any
 
@@ -115,6 +115,15 @@ class Columns:
         if not kind or not count.isdecimal() or not int(count):
             raise BadFieldError(f"{name} is {self.text(row, name)!r}, must be TYPE:GPUS, such as a100:8")
         return kind, int(count)
+
+    def clock(self, row: Sequence[str], name: str) -> float:
+        """Return a date and time as seconds since 1970; without a time zone it is taken as UTC."""
+        text = self.text(row, name)
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            raise BadFieldError(f"{name} is {text!r}, not a date and time such as 2020-04-01 07:01:55") from None
+        return (value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)).timestamp()
 
     def time(self, row: Sequence[str], name: str) -> datetime:
         """Return a field as a date and time without a time zone; raises BadFieldError otherwise."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import pairwise
+from math import ceil
+from typing import Any
 
 from copter_frontends.simulator.traces.fields import BadFieldError, Columns
 from copter_frontends.simulator.traces.trace import TraceFormat, TraceJob
 
 MINUTE_S = 60.0  # seconds in Chronus's unit of time, inferred from the trace's length
 MILLI = 1000.0  # thousandths of a GPU
+PERCENT = 100.0  # of a GPU
 
 Row = Sequence[str]
 
@@ -28,12 +32,15 @@ class LineFormat:
         Name of the format in messages.
     parse : callable (columns, row) -> TraceJob or None
         Returns None for a valid line without a GPU job; raises BadFieldError for a broken line.
+    lacks : str
+        What the format does not tell, and what is taken in its place.
     """
 
     format: TraceFormat
     columns: tuple[str, ...]
     title: str
     parse: Callable[[Columns, Row], TraceJob | None]
+    lacks: str = ""
 
 
 def _gavel(columns: Columns, row: Row) -> TraceJob:
@@ -136,6 +143,84 @@ def _openb(columns: Columns, row: Row) -> TraceJob | None:
     )
 
 
+def _cluster_log(columns: Columns, row: Row) -> TraceJob | None:
+    gpus = columns.whole(row, "gpu_num")
+    if gpus == 0 or columns.empty(row, "start_time") or columns.empty(row, "end_time"):
+        return None
+    submit_s, start_s = columns.clock(row, "submit_time"), columns.clock(row, "start_time")
+    return _ran(submit_s, start_s, columns.clock(row, "end_time"), gpus, columns.text(row, "job_id"))
+
+
+def _ran(submit_s: float, start_s: float, end_s: float, gpus: int, name: str, **more: Any) -> TraceJob | None:
+    """Return a job that ran from a start to an end; None for one that took no time."""
+    if not submit_s <= start_s <= end_s:
+        raise BadFieldError("submission, start and end are not in this order")
+    return None if start_s == end_s else TraceJob(submit_s, gpus, end_s - start_s, name, **more)
+
+
+def _pai(columns: Columns, row: Row) -> TraceJob | None:
+    if columns.empty(row, "plan_gpu") or columns.empty(row, "start_time") or columns.empty(row, "end_time"):
+        return None
+    asked = columns.count(row, "inst_num") * columns.number(row, "plan_gpu") / PERCENT
+    start_s, name = (
+        columns.number(row, "start_time"),
+        f"{columns.text(row, 'job_name')}/{columns.text(row, 'task_name')}",
+    )
+    if asked == 0 or start_s == 0:  # without GPUs, or not started when the trace was taken
+        return None
+    kind = "" if columns.empty(row, "gpu_type") else columns.text(row, "gpu_type")
+    more = {"gpu_types": () if kind in ("", "MISC") else (kind,), "gpu_share": min(asked, 1.0)}
+    return _ran(start_s, start_s, columns.number(row, "end_time"), ceil(asked), name, **more)
+
+
+def _spot(columns: Columns, row: Row) -> TraceJob | None:
+    each, kind = columns.number(row, "gpu_request"), columns.text(row, "job_type")
+    if kind not in ("HP", "Spot"):
+        raise BadFieldError(f"job_type is {kind!r}, must be HP or Spot")
+    asked, duration_s = each * columns.count(row, "worker_num"), columns.number(row, "duration")
+    if asked == 0 or duration_s == 0:
+        return None
+    return TraceJob(
+        submit_s=columns.number(row, "submit_time"),
+        gpus=ceil(asked),
+        duration_s=duration_s,
+        name=columns.text(row, "job_name"),
+        gpu_share=min(asked, 1.0),
+        gpu_types=(columns.text(row, "gpu_model"),),
+        priority=int(kind == "HP"),
+        tenant=columns.text(row, "organization"),
+        preemptible=kind == "Spot",
+    )
+
+
+def philly_job(job: Any) -> TraceJob | None:
+    """Return a job of Philly's own log: its last attempt's GPUs, and the time of all its attempts.
+
+    Raises BadFieldError for a job whose fields are not those of the log.
+    """
+    try:
+        attempts = [each for each in job["attempts"] if each.get("start_time") and each.get("end_time")]
+        times = [[datetime.fromisoformat(each[end]) for end in ("start_time", "end_time")] for each in attempts]
+        gpus = [sum(len(node["gpus"]) for node in each.get("detail", ())) for each in attempts]
+        submit_s = datetime.fromisoformat(job["submitted_time"]).replace(tzinfo=timezone.utc).timestamp()
+        name, tenant = str(job["jobid"]), str(job["vc"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadFieldError(f"not a job of Philly's log ({type(error).__name__}: {error})") from None
+    if not attempts or gpus[-1] == 0:
+        return None
+    duration_s = sum((end - start).total_seconds() for start, end in times)
+    if any(end < start for start, end in times):
+        raise BadFieldError("an attempt ends before it starts")
+    return TraceJob(submit_s, gpus[-1], duration_s, name, tenant=tenant) if duration_s else None
+
+
+_CLUSTER_LOG = ("job_id", "gpu_num", "state", "submit_time", "start_time", "end_time")
+PAI_COLUMNS = (
+    *("job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu"),
+    "gpu_type",
+)
+"""Columns of Alibaba's task table of 2020, which is published without a line of names."""
+_SPOT = ("job_name", "organization", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration", "job_type")
 _GAVEL = ("job_type", "total_steps", "arrival_time_s", "scale_factor")
 _SHOCKWAVE = ("mode", "priority_weight", "SLO", "duration_s")
 _TIRESIAS = ("job_id", "num_gpu", "submit_time", "duration", "model_name")
@@ -148,6 +233,18 @@ LINE_FORMATS = (
     LineFormat(TraceFormat.CHRONUS, (*_TIRESIAS, *_CHRONUS), "a Chronus trace", _chronus),
     LineFormat(TraceFormat.TIRESIAS, _TIRESIAS, "a Tiresias trace", _tiresias),
     LineFormat(TraceFormat.OPENB, _OPENB, "an Alibaba openb pod list", _openb),
+    LineFormat(
+        *(TraceFormat.CLUSTER_LOG, _CLUSTER_LOG, "a cluster log of Helios or Acme", _cluster_log),
+        lacks="no model and no GPU type: jobs are given an application by their GPU hours, and run on any type",
+    ),
+    LineFormat(
+        *(TraceFormat.PAI, PAI_COLUMNS, "Alibaba's task table of 2020", _pai),
+        lacks="no time of submission (the start stands for it) and no model: applications are given by GPU hours",
+    ),
+    LineFormat(
+        *(TraceFormat.SPOT, _SPOT, "Alibaba's spot jobs of 2026", _spot),
+        lacks="no model: applications are given by GPU hours",
+    ),
 )
 """Formats in the order in which they are tried; a format whose columns contain another's comes before that one."""
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import os
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, time
+from itertools import chain
 
 from copter.storage.inputs import MOST_BYTES, contents
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.simulator.traces.fields import BadFieldError, Columns
-from copter_frontends.simulator.traces.formats import LINE_FORMATS, LineFormat, line_format_of
+from copter_frontends.simulator.traces.formats import LINE_FORMATS, PAI_COLUMNS, LineFormat, line_format_of, philly_job
 from copter_frontends.simulator.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
 from copter_frontends.vocabulary import TraceError
 
@@ -62,8 +64,17 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
         If the file is missing, damaged, of another format, or without a usable line.
     """
     name = os.fspath(path)
-    rows = numbered_rows(name)
-    header = next(rows, (0, []))[1]
+    text = _text_of(name)
+    if text.lstrip()[:1] == "[":
+        return _philly_log(name, text)
+    rows = numbered_rows(name, text)
+    first, header = next(rows, (0, []))
+    if (
+        len(header) == len(PAI_COLUMNS)
+        and header[2].replace(".", "").isdecimal()
+        and header[4].replace(".", "").isdecimal()
+    ):
+        rows, header = chain([(first, header)], rows), list(PAI_COLUMNS)
     columns, present = Columns(header), {column.strip() for column in header}
     if present.issuperset(PHILLY_COLUMNS):
         trace = _philly(name, columns, rows)
@@ -75,9 +86,9 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
         result = " ".join(",".join(header).split())[:200] if header else "nothing: the file is empty"
         raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
     if not trace.jobs:
-        first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
+        told = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
         counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
-        raise TraceError(f"{name}: no usable line ({counts}{first}); {_EXPECTED}")
+        raise TraceError(f"{name}: no usable line ({counts}{told}); {_EXPECTED}")
     return trace
 
 
@@ -100,9 +111,9 @@ def _text_of(name: str) -> str:
         raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
 
 
-def numbered_rows(name: str) -> _Rows:
+def numbered_rows(name: str, text: str | None = None) -> _Rows:
     """Return non-empty rows of a CSV file with line numbers, plain or gzipped; raises TraceError."""
-    reader = csv.reader(io.StringIO(_text_of(name), newline=""))
+    reader = csv.reader(io.StringIO(_text_of(name) if text is None else text, newline=""))
     while True:
         try:
             row = next(reader)
@@ -160,7 +171,42 @@ def _lines(name: str, line_format: LineFormat, columns: Columns, rows: _Rows) ->
         if job.name is not None:
             line_of[job.name] = line_number
         jobs.append(replace(job, line_number=line_number))
-    return Trace(name, line_format.format, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped, filtered)
+    ordered = _from_zero(jobs) if line_format.format is TraceFormat.CLUSTER_LOG else jobs
+    ordered = sorted(ordered, key=lambda job: job.submit_s)
+    return Trace(name, line_format.format, tuple(ordered), skipped, filtered, lacks=line_format.lacks)
+
+
+def _from_zero(jobs: list[TraceJob]) -> list[TraceJob]:
+    """Return the jobs with times from the first submission on, in place of clock times."""
+    first_s = min((job.submit_s for job in jobs), default=0.0)
+    return [replace(job, submit_s=job.submit_s - first_s) for job in jobs]
+
+
+def _philly_log(name: str, text: str) -> Trace:
+    """Read Philly's own log, a JSON list of jobs; a job's number in the list stands for its line."""
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"{name}: begins as Philly's JSON log and is not JSON: {error}") from None
+    jobs: list[TraceJob] = []
+    skipped: list[SkippedLine] = []
+    filtered = 0
+    for number, each in enumerate(listed, start=1):
+        try:
+            job = philly_job(each)
+        except BadFieldError as error:
+            skipped.append(SkippedLine(number, str(error)))
+            continue
+        if job is None:
+            filtered += 1
+        else:
+            jobs.append(replace(job, line_number=number))
+    if not jobs:
+        first = f"; the first: job {skipped[0].line_number}: {skipped[0].reason}" if skipped else ""
+        raise TraceError(f"{name}: no usable job ({len(skipped)} broken, {filtered} left out{first})")
+    lacks = "no model and no GPU type: jobs are given an application by their GPU hours, and run on any type"
+    ordered = sorted(_from_zero(jobs), key=lambda job: job.submit_s)
+    return Trace(name, TraceFormat.PHILLY_LOG, tuple(ordered), skipped, filtered, lacks=lacks)
 
 
 def _workload(name: str, columns: Columns, rows: _Rows, applications: Collection[str]) -> Trace:

@@ -16,6 +16,10 @@ class TraceFormat(str, Enum):
     SHOCKWAVE = "shockwave"  # Gavel's columns, with durations and batch-size schedules
     CHRONUS = "chronus"  # Tiresias's columns, with deadlines
     TIRESIAS = "tiresias"  # time, duration, number of GPUs
+    CLUSTER_LOG = "cluster-log"  # Slurm's log of Helios and of Acme: state, clock times, number of GPUs
+    PHILLY_LOG = "philly-log"  # Philly's own JSON, with attempts
+    PAI = "pai"  # Alibaba's tasks of 2020: instances and parts of GPUs
+    SPOT = "spot"  # Alibaba's jobs of 2026: some may be evicted
     OPENB = "openb"  # Alibaba's pods, with parts of GPUs and allowed GPU types
 
 
@@ -110,6 +114,8 @@ class Trace:
         traces, jobs without GPUs and jobs that never ran.
     start : datetime or None
         The clock time of ``submit_s == 0``, a midnight; None if the file has no clock times.
+    lacks : str
+        What the format does not tell, and what is taken in its place.
     """
 
     path: str
@@ -118,3 +124,4 @@ class Trace:
     skipped: list[SkippedLine]
     filtered: int = 0
     start: datetime | None = None
+    lacks: str = ""

@@ -5,7 +5,7 @@ const MOST_JOBS = 200, RETRY_MS = 2000, LOOK_MS = 2000;
 const at = (id) => document.getElementById(id);
 let looking = false, lookAgain = false;
 let reading = null;
-let chosen = "";
+let chosen = "", waitingNow = null, planNow = null, order = null;
 
 function headers() {
   const token = at("token").value;
@@ -30,11 +30,25 @@ function number(value) {
   return Number(value).toLocaleString("en", { maximumSignificantDigits: 5 });
 }
 
+// Seconds in the unit that people would take.
+function duration(seconds) {
+  if (!seconds) return "0 s";
+  const units = [[86400, "days"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"]];
+  const [size, name] = units.find(([each]) => seconds >= 1.5 * each || each === 1e-3);
+  return Number(seconds / size).toLocaleString("en", { maximumSignificantDigits: 3 }) + " " + name;
+}
+
+function percent(share) {
+  if (share === null || share === undefined) return "none";
+  if (share !== 0 && share < 1e-6) return "below 0.0001%";
+  return Number(100 * share).toLocaleString("en", { maximumSignificantDigits: 2 }) + "%";
+}
+
 function showFigures(plan) {
   const figures = {
     "plan": plan.version + ", after delta " + plan.sequence, "status": (plan.status || "none yet") + (plan.failure ? ": " + plan.failure : ""),
     "jobs": number(plan.jobs), "running": number(plan.running), "objective": number(plan.objective),
-    "bound": number(plan.bound), "gap": number(plan.gap), "round": number(1000 * (plan.round_s || 0)) + " ms",
+    "bound": number(plan.bound), "gap": percent(plan.gap), "round": duration(plan.round_s || 0),
   };
   at("figures").replaceChildren();
   for (const [name, value] of Object.entries(figures)) {
@@ -91,7 +105,7 @@ async function answered(about, how, path) {
 }
 
 function draw(place, groups) {
-  const most = Math.max(1e-6, ...groups.flat().map(([value]) => value)), width = 600 / Math.max(groups.length, 60);
+  const highest = Math.max(0, ...groups.flat().map(([value]) => value)), most = highest || 1, width = 600 / Math.max(groups.length, 60);
   at(place).replaceChildren();
   groups.forEach((group, k) => group.forEach(([value, kind]) => {
     const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), height = 77 * value / most;
@@ -99,25 +113,32 @@ function draw(place, groups) {
     for (const [name, part] of Object.entries(parts)) bar.setAttribute(name, part);
     at(place).append(bar);
   }));
-  return most;
+  return highest;
 }
 
 function showHistory(told) {
   const rows = told.points.map((point) => Object.fromEntries(told.fields.map((name, k) => [name, point[k]])));
   const last = rows[rows.length - 1] || { to_s: 0, used: 0, capacity: 0, waiting: 0 };
-  const hours = rows.length ? (last.to_s - rows[0].from_s) / 3600 : 0;
-  at("span").textContent = number(hours) + " h, " + told.plans_a_point + (told.plans_a_point > 1 ? " plans a bar" : " plan a bar");
+  const seconds = rows.length ? last.to_s - rows[0].from_s : 0;
+  at("span").textContent = duration(seconds) + ", " + told.plans_a_point + (told.plans_a_point > 1 ? " plans a bar" : " plan a bar");
   const slowest = draw("rounds", rows.map((row) => [[row.slowest_round_s, "most"], [row.mean_round_s, "mean"]]));
-  at("slowest").textContent = rows.length ? "slowest: " + number(1000 * slowest) + " ms" : "";
+  at("slowest").textContent = rows.length ? "slowest: " + duration(slowest) : "";
   draw("usage", rows.map((row) => [[row.capacity, "most"], [row.used, "mean"]]));
   at("used").textContent = "now " + number(last.used) + " of " + number(last.capacity);
   const longest = draw("queue", rows.map((row) => [[row.waiting, "mean"]]));
   at("queued").textContent = "now " + number(last.waiting) + ", most " + number(rows.length ? longest : 0);
 }
 
+function sought(place, words) {
+  const wanted = at(place).value.toLowerCase();
+  return !wanted || words.join(" ").toLowerCase().includes(wanted);
+}
+
 function showWaiting(told) {
+  waitingNow = told;
   at("waiting").replaceChildren();
   for (const [job, why] of Object.entries(told.jobs)) {
+    if (!sought("seek-waiting", [job, why.reason])) continue;
     const more = document.createElement("button");
     more.textContent = "what if";
     more.addEventListener("click", () => { at("change").value = "add " + why.short + " " + why.gpu_type; at("change").focus(); });
@@ -141,18 +162,21 @@ async function look() {
 }
 
 function showJobs(plan) {
-  const running = Object.entries(plan.allocations);
+  const rows = Object.entries(plan.allocations).map(([job, given]) => [job, given.gpu_type, given.gpus, Object.keys(given.nodes).join(", ")]);
+  const running = rows.filter((row) => sought("seek-jobs", row));
+  if (order !== null) running.sort((a, b) => typeof a[order] === "number" ? b[order] - a[order] : a[order].localeCompare(b[order]));
   at("jobs").replaceChildren();
-  for (const [job, given] of running.slice(0, MOST_JOBS)) {
-    cells(at("jobs").insertRow(), [named(job), given.gpu_type, given.gpus, Object.keys(given.nodes).join(", ")]);
-  }
+  for (const [job, ...rest] of running.slice(0, MOST_JOBS)) cells(at("jobs").insertRow(), [named(job), ...rest]);
   at("more").textContent = running.length > MOST_JOBS ? "and " + number(running.length - MOST_JOBS) + " more" : "";
 }
 
 function show(plan) {
+  planNow = plan;
   showFigures(plan);
   showGpus(plan);
   showJobs(plan);
+  if (!plan.jobs) at("answer").textContent = "This cluster has no job yet: send one with POST " + root(chosen) + "/deltas, "
+    + "{\"add_jobs\": [{\"id\": \"first\"}]}. Nodes come the same way.";
   say("live");
   look();
 }
@@ -182,7 +206,7 @@ async function list() {
   const names = (await answer.json()).clusters.map((cluster) => cluster.id);
   if (!names.includes(chosen)) chosen = names[0] || "";
   at("cluster").replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
-  if (!chosen) throw new Error("there is no cluster yet");
+  if (!chosen) throw new Error("there is no cluster yet: make one with PUT /v1/clusters/NAME");
 }
 
 async function run() {
@@ -203,6 +227,13 @@ async function run() {
 
 at("cluster").addEventListener("change", () => { chosen = at("cluster").value; run(); });
 at("token").addEventListener("change", run);
+at("seek-waiting").addEventListener("input", () => { if (waitingNow) showWaiting(waitingNow); });
+at("seek-jobs").addEventListener("input", () => { if (planNow) showJobs(planNow); });
+for (const head of document.querySelectorAll("th[data-sort]")) {
+  const sort = () => { order = Number(head.dataset.sort); if (planNow) showJobs(planNow); };
+  head.addEventListener("click", sort);
+  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+}
 at("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = at("change").value;

@@ -15,7 +15,7 @@ from copter import LinearProgram
 from copter.methods.blocks.basis import Ending, Kept, WarmBasis, applies_to, begun, carried, ended, renewed
 from copter.methods.blocks.breakpoints import Breakpoints
 from copter.methods.blocks.program import BlockProgram, sums_before
-from copter.methods.blocks.room import Room
+from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
 from tests.copter.by_highs import highs
@@ -176,7 +176,7 @@ def followed(kept: Kept, program: BlockProgram) -> bool:
     for name in ("cost", "row", "value", "lower", "upper"):
         getattr(old, name)[:] = getattr(program, name)
     order, stamps = np.arange(blocks, dtype=np.int32), np.zeros(blocks, dtype=np.int64)
-    room = Room(old, kept.slots, order, kept.generation, stamps, changed)
+    room = SlottedProgram(old, kept.slots, order, kept.generation, stamps, changed)
     return renewed(kept, room)
 
 

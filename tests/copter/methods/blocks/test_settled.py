@@ -15,7 +15,7 @@ from copter import Model, Session, Settings
 from copter.methods.blocks import settled, solve
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.remainder import has_limits_alone
+from copter.methods.blocks.reduced_program import has_limits_alone
 from copter.methods.blocks.settled import Settled
 from copter.methods.blocks.settled_blocks import best_costs, settled_blocks
 from copter.methods.blocks.solve import solve_blocks

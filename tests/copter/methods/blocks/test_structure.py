@@ -80,7 +80,7 @@ def test_solve_uses_the_blocks_of_a_program_that_has_them(monkeypatch):
         tried.append(solve_structured(*given))
         return tried[-1]
 
-    monkeypatch.setattr("copter.methods.first_tries.solve_structured", noted)
+    monkeypatch.setattr("copter.methods.before_interior.solve_structured", noted)
     solution = copter.solve(lp, Settings(method="blocks"))
     assert solution.status is Status.OPTIMAL
     assert tried[0] is not None

@@ -10,7 +10,7 @@ from test_loose_rows import dense_of, program
 
 import copter
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.remainder import Remainder, has_limits_alone
+from copter.methods.blocks.reduced_program import ReducedProgram, has_limits_alone
 from copter.methods.blocks.solve import solve_blocks
 from copter.methods.blocks.useful_columns import useful_columns
 from copter.runtime.watch import Watch
@@ -50,7 +50,7 @@ def optimum(found: BlockProgram) -> float:
 def test_the_optimum_is_that_of_all_columns(seed: int) -> None:
     found = competing(seed)
     assert has_limits_alone(found)
-    rest = Remainder.of(found)
+    rest = ReducedProgram.of(found)
     assert rest.program.n_columns < found.n_columns
     with Watch(np.inf) as watch:
         answer = solve_blocks(found, Settings(), watch, vertex=False)
@@ -121,4 +121,4 @@ def test_programs_of_another_kind_keep_their_columns() -> None:
     n = found.n_columns
     found.lower[n] = 0.0
     assert not has_limits_alone(found)
-    assert len(Remainder.of(found).columns) == n
+    assert len(ReducedProgram.of(found).columns) == n

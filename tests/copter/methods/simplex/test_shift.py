@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram, Settings, Status
-from copter.methods.simplex.kept import KeptBasis
 from copter.methods.simplex.shift import looks_shifted, recognise
+from copter.methods.simplex.warm_basis import WarmBasis
 from copter.problem.checker import check
 from copter.runtime.watch import Watch
 
@@ -41,8 +41,8 @@ def window(first: int, steps: int = LONG, level: float = 3.0) -> LinearProgram:
     return LinearProgram(c, A, rows, rows, np.zeros(len(c)), upper)
 
 
-def kept_at(lp: LinearProgram) -> KeptBasis:
-    kept = KeptBasis(lp, copter.solve(lp).x)
+def kept_at(lp: LinearProgram) -> WarmBasis:
+    kept = WarmBasis(lp, copter.solve(lp).x)
     assert kept.solve(lp, Settings(), Watch(60.0)) is not None
     return kept
 
@@ -72,7 +72,7 @@ def test_the_basis_follows_in_fewer_steps_than_in_place(k: int, monkeypatch: pyt
     steps = {}
     for follows in (True, False):
         if not follows:
-            monkeypatch.setattr("copter.methods.simplex.kept.looks_shifted", lambda old, new: False)
+            monkeypatch.setattr("copter.methods.simplex.warm_basis.looks_shifted", lambda old, new: False)
         kept, steps[follows] = kept_at(series[0]), 0
         for lp in series[1:]:
             found = kept.solve(lp, Settings(), Watch(60.0))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Settings
-from copter_frontends.policies.baselines.gavel.programs import LevelProgram, Request, Shares, SumProgram
+from copter_frontends.policies.baselines.gavel.programs import LevelProgram, LogProgram, Request, Shares, SumProgram
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,7 @@ class GavelObjective(str, Enum):
     MAX_MIN_FAIRNESS = "max_min_fairness"
     MAKESPAN = "makespan"
     FINISH_TIME_FAIRNESS = "finish_time_fairness"
+    PROPORTIONAL_FAIRNESS = "proportional_fairness"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,13 @@ class GavelPrograms:
         self.objective = objective
         self.sums = SumProgram(capacity, settings)
         self.levels = LevelProgram(capacity, settings)
+        self.logs = LogProgram(capacity, settings)
 
     @property
     def variables(self) -> int:
         """Number of columns of the last program."""
-        summed = self.objective is GavelObjective.MAX_SUM_THROUGHPUT
-        return (self.sums if summed else self.levels).model.n_columns
+        of = {GavelObjective.MAX_SUM_THROUGHPUT: self.sums, GavelObjective.PROPORTIONAL_FAIRNESS: self.logs}
+        return of.get(self.objective, self.levels).model.n_columns
 
     def solve(self, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
         """Return the current jobs' shares of time; the objective is maximised (makespan: 1/s; fairness: -rho)."""
@@ -95,6 +97,10 @@ class GavelPrograms:
         if self.objective is GavelObjective.MAX_SUM_THROUGHPUT:
             self.sums.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
             return alike(self.sums.solve(), {j: (facts.rate.tobytes(), facts.gpus) for j, facts in jobs.items()})
+        if self.objective is GavelObjective.PROPORTIONAL_FAIRNESS:
+            self.logs.edit(capacity, {j: Request(facts.rate, facts.gpus, facts.weight) for j, facts in jobs.items()})
+            kinds = {j: (facts.rate.tobytes(), facts.gpus, facts.weight) for j, facts in jobs.items()}
+            return alike(self.logs.solve(), kinds)
         if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
             result = self._finish_time_fairness(capacity, counts, jobs)
         else:

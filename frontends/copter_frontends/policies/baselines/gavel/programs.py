@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model, Session, Settings, Solution, Status
+from copter import Model, Session, Settings, Solution, Status, worth
 
 Floats = NDArray[np.float64]
 
@@ -23,10 +23,11 @@ ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job in a program: its value per unit of time on each type, (types,), and its number of GPUs."""
+    """A job in a program: its value per unit of time on each type, (types,), its number of GPUs, and its weight."""
 
     value: Floats
     gpus: int
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Program(ABC):
         self.types = tuple(capacity)
         self.model = Model(sense="max")
         for kind, gpus in capacity.items():
-            self.model.add_resources(("gpus", kind), gpus)
+            self.model.add_resource(("gpus", kind), gpus)
         self.session = Session(self.model, settings)
         self.requests: dict[str, Request] = {}
 
@@ -55,9 +56,9 @@ class Program(ABC):
         for kind, gpus in capacity.items():
             before = self.model.count(("gpus", kind))
             if gpus > before:
-                self.model.add_resources(("gpus", kind), gpus - before)
+                self.model.add_resource(("gpus", kind), gpus - before)
             elif gpus < before:
-                self.model.remove_resources(("gpus", kind), before - gpus)
+                self.model.remove_units(("gpus", kind), before - gpus)
         for job_id in [j for j, known in self.requests.items() if not _same(known, requests.get(j))]:
             self._remove(job_id)
             del self.requests[job_id]
@@ -111,6 +112,21 @@ class SumProgram(Program):
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
+class LogProgram(Program):
+    """max sum_m weight_m log(sum_j value_mj x_mj) under the same limits, by concave worths (B7a)."""
+
+    def _add(self, job_id: str, request: Request) -> None:
+        value = request.value[request.value > 0]
+        own = worth.log(request.weight)
+        self.model.add_request(job_id, 0.0, self._usage(request, np.ones(len(value))), worth=own, rates=value)
+
+    def solve(self) -> Shares:
+        """Maximise the sum of the logarithms."""
+        solution = self.session.solve()
+        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        return Shares(x, solution.objective, solution.bound, self._prices(solution))
+
+
 class LevelProgram(Program):
     """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
 
@@ -122,12 +138,12 @@ class LevelProgram(Program):
     def _add(self, job_id: str, request: Request) -> None:
         value = request.value[request.value > 0]
         usage = {**self._usage(request, 1.0 / value), ("time", job_id): (1.0 / value).tolist()}
-        self.model.add_resources(("time", job_id), 1.0)
+        self.model.add_resource(("time", job_id), 1.0)
         self.model.add_request(job_id, np.ones(len(value)), usage=usage, limit=np.inf, upper=np.inf)
 
     def _remove(self, job_id: str) -> None:
         super()._remove(job_id)
-        self.model.drop_resource(("time", job_id))
+        self.model.remove_resource(("time", job_id))
 
     def reaches(self, level: float) -> tuple[Shares, float]:
         """Solve at a level; returns the shares, with a bound on the objective, and the next level to try.
@@ -172,4 +188,8 @@ class LevelProgram(Program):
 
 
 def _same(one: Request, two: Request | None) -> bool:
-    return two is not None and one.gpus == two.gpus and bool(np.array_equal(one.value, two.value))
+    return (
+        two is not None
+        and (one.gpus, one.weight) == (two.gpus, two.weight)
+        and bool(np.array_equal(one.value, two.value))
+    )

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram, Settings, Status
-from copter.methods.simplex.kept import KeptBasis
-from copter.methods.simplex.slim import CrossedError, Slim
+from copter.methods.simplex.row_bounds import CrossedError, RowBounds
+from copter.methods.simplex.warm_basis import WarmBasis
 from copter.problem.checker import check, is_infeasibility_ray
 from copter.runtime.watch import Watch
 
@@ -48,7 +48,7 @@ def moved(lp: LinearProgram, what: str, rng: np.random.Generator) -> LinearProgr
 @pytest.mark.parametrize("seed", range(12))
 def test_every_kind_of_change(seed: int) -> None:
     rng, lp = np.random.default_rng(seed), program(seed)
-    kept = KeptBasis(lp, copter.solve(lp).x)
+    kept = WarmBasis(lp, copter.solve(lp).x)
     assert kept.form is not None
     assert kept.form.tableau.rows < lp.shape[0]
     for what in ("rows", "c", "bounds", "A", "rows", "c", "A", "c"):
@@ -62,7 +62,7 @@ def test_every_kind_of_change(seed: int) -> None:
 
 def test_the_same_program_takes_no_step() -> None:
     lp = program(4)
-    kept = KeptBasis(lp, copter.solve(lp).x)
+    kept = WarmBasis(lp, copter.solve(lp).x)
     kept.solve(lp, Settings(), Watch(60.0))
     again = kept.solve(replace(lp, offset=1.0), Settings(), Watch(60.0))
     assert again is not None
@@ -82,8 +82,8 @@ def transport(seed: int) -> LinearProgram:
 def test_prices_complete_the_basis_of_a_degenerate_vertex(seed: int) -> None:
     lp = transport(seed)
     fresh = copter.solve(lp)
-    kept = KeptBasis(lp, fresh.x, fresh.y)
-    found, without = (each.solve(lp, Settings(), Watch(60.0)) for each in (kept, KeptBasis(lp, fresh.x)))
+    kept = WarmBasis(lp, fresh.x, fresh.y)
+    found, without = (each.solve(lp, Settings(), Watch(60.0)) for each in (kept, WarmBasis(lp, fresh.x)))
     assert found is not None
     assert without is not None
     assert found.objective == pytest.approx(fresh.objective)
@@ -93,7 +93,7 @@ def test_prices_complete_the_basis_of_a_degenerate_vertex(seed: int) -> None:
 def test_infeasible_through_a_row_that_is_a_bound() -> None:
     A = [[1.0, 1.0], [-2.0, 0.0], [0.0, 1.0]]
     lp = LinearProgram([1.0, 1.0], A, [2.0, -8.0, -np.inf], [np.inf, np.inf, 3.0])  # x0 <= 4, x1 <= 3
-    kept = KeptBasis(lp, copter.solve(lp).x)
+    kept = WarmBasis(lp, copter.solve(lp).x)
     impossible = replace(lp, row_lower=[8.0, -8.0, -np.inf])
     found = kept.solve(impossible, Settings(), Watch(60.0))
     assert found is not None
@@ -106,7 +106,7 @@ def test_infeasible_through_a_row_that_is_a_bound() -> None:
 
 def test_unbounded_is_proven() -> None:
     lp = LinearProgram([1.0, 1.0], [[1.0, -1.0], [1.0, 0.0]], [-1.0, 0.0])
-    kept = KeptBasis(lp, copter.solve(lp).x)
+    kept = WarmBasis(lp, copter.solve(lp).x)
     found = kept.solve(replace(lp, c=[-1.0, -1.0]), Settings(), Watch(60.0))
     assert found is not None
     assert found.status is Status.DUAL_INFEASIBLE
@@ -114,16 +114,16 @@ def test_unbounded_is_proven() -> None:
 
 def test_crossed_rows_are_another_methods_business() -> None:
     lp = LinearProgram([1.0, 1.0], [[1.0, 1.0], [1.0, 0.0], [2.0, 0.0]], [1.0, 0.0, -np.inf], [np.inf, np.inf, 4.0])
-    kept = KeptBasis(lp, copter.solve(lp).x)
+    kept = WarmBasis(lp, copter.solve(lp).x)
     crossed = replace(lp, row_lower=[1.0, 3.0, -np.inf])  # x0 >= 3 and 2 x0 <= 4
     assert kept.solve(crossed, Settings(), Watch(60.0)) is None
     with pytest.raises(CrossedError):
-        Slim(crossed)
+        RowBounds(crossed)
 
 
 def test_the_clock_ends_a_solve() -> None:
     lp = program(5, m=60, n=300)
-    kept = KeptBasis(lp, np.zeros(300))
+    kept = WarmBasis(lp, np.zeros(300))
     found = kept.solve(replace(lp, c=-lp.c), Settings(), Watch(0.0))
     assert found is None or found.status is Status.TIME_LIMIT
 
@@ -136,7 +136,7 @@ def test_rows_that_are_compared_again_cost_no_tableau_row() -> None:
     c, b = -rng.uniform(1.0, 2.0, 4000) * np.asarray(A.sum(axis=0)).ravel(), 0.3 * np.asarray(A.sum(axis=1)).ravel()
     lp = LinearProgram(c, A, None, b, 0.0, 1.0)
     solution = copter.solve(lp)
-    kept, spent = KeptBasis(lp, solution.x, solution.y), []
+    kept, spent = WarmBasis(lp, solution.x, solution.y), []
     assert kept.form is not None
     for _ in range(4):
         b = b * (1.0 + 0.01 * rng.uniform(-1.0, 1.0, 60))

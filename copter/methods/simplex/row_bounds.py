@@ -22,7 +22,7 @@ class CrossedError(ArithmeticError):
     """Raised if the bounds that rows give a column contradict each other."""
 
 
-class Slim:
+class RowBounds:
     """A program without its one-entry rows, with the data to restore their prices.
 
     Parameters

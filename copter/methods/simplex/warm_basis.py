@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, bounds_of, costs_of, formed
 from copter.methods.simplex.pivots import GivenUp
+from copter.methods.simplex.row_bounds import RowBounds
 from copter.methods.simplex.shift import Shift, looks_shifted, recognise, same_pattern
-from copter.methods.simplex.slim import Slim
 from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
@@ -26,7 +26,7 @@ COMPLETIONS = 3  # most factorisations in which variables without a reduced cost
 BETWEEN = 1e-7  # a value at least this scaled distance from both bounds is basic at the start
 
 
-class KeptBasis:
+class WarmBasis:
     """A series of programs; each solve starts from the last basis.
 
     Changed bounds leave the basis dual feasible, so the dual method continues. Changed costs leave it primal feasible,
@@ -49,11 +49,11 @@ class KeptBasis:
         self.shift: Shift | None = None  # the shift between the last two programs of one structure
         # solves left without a search for shifts; number of them after the next failure
         self.rests, self.pause = 0, SHORTEST_REST
-        self.slim = Slim(lp)
+        self.row_bounds = RowBounds(lp)
         self.form: Form | None = None
-        if 0 not in self.slim.lp.shape:
-            self.form = formed(self.slim.lp)
-            start_at(self.form, self.slim.lp, x, None if y is None else y[self.slim.others])
+        if 0 not in self.row_bounds.lp.shape:
+            self.form = formed(self.row_bounds.lp)
+            start_at(self.form, self.row_bounds.lp, x, None if y is None else y[self.row_bounds.others])
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
         """Solve the next program; None if the method gives up, after which this object is unusable.
@@ -89,19 +89,19 @@ class KeptBasis:
             if not alike:
                 raise GivenUp
             return
-        old, numbers = self.form, self.slim.lp
+        old, numbers = self.form, self.row_bounds.lp
         standing = Standing(old)
         if alike and (before.A is lp.A or np.array_equal(before.A.data, lp.A.data)):
-            slim = with_numbers(numbers, lp.c, *self.slim.moved(lp))
-            self.slim.lp = slim
+            slim = with_numbers(numbers, lp.c, *self.row_bounds.moved(lp))
+            self.row_bounds.lp = slim
             cost, unit = costs_of(slim, old.column)
             lower, upper = bounds_of(slim, old.row, old.column)
             self.form = replace(old, lp=slim, cost=cost, lower=lower, upper=upper, unit=unit)
             arrays = self.form.tableau.arrays
             arrays["cost"][:], arrays["lower"][:], arrays["upper"][:] = cost, lower, upper
         else:
-            self.slim = Slim(lp)
-            self.form = formed(self.slim.lp) if 0 not in self.slim.lp.shape else None
+            self.row_bounds = RowBounds(lp)
+            self.form = formed(self.row_bounds.lp) if 0 not in self.row_bounds.lp.shape else None
             # the same entries are nonzero
             alike &= self.form is not None and self.form.tableau.rows == old.tableau.rows
         if self.form is None:
@@ -125,7 +125,7 @@ class KeptBasis:
         if self.form is None or (alike and self.rests > 0):
             self.rests -= 1
             return False
-        now = self.slim.lp
+        now = self.row_bounds.lp
         if alike and not looks_shifted(numbers, now):
             return False
         if not alike:  # the known shift belongs to another structure
@@ -206,12 +206,12 @@ class Standing:
 class KeptSolve(SimplexSolve):
     """A solve from a kept basis, checked on the program with all its rows."""
 
-    def __init__(self, kept: KeptBasis, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> None:
+    def __init__(self, kept: WarmBasis, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> None:
         if kept.form is None:
             raise GivenUp
         done = kept.form.tableau.factor.work, kept.form.tableau.iterations
         super().__init__(lp, settings, watch, done[0] + work, form=kept.form)
-        self.slim, self.first = kept.slim, done[1]
+        self.row_bounds, self.first = kept.row_bounds, done[1]
         self.tableau.sharpen(FEASIBLE, FITTING)
 
     def ended(self) -> tuple[Status, Floats | None]:
@@ -220,11 +220,11 @@ class KeptSolve(SimplexSolve):
 
     def prices(self) -> Floats:
         """Return the prices of all rows."""
-        return self.slim.prices(self.form.prices(), self.lp.c)
+        return self.row_bounds.prices(self.form.prices(), self.lp.c)
 
     def multipliers(self, ray: Floats) -> Floats:
         """Return the ray of all rows: rows with one entry absorb the columns' remaining reduced costs."""
-        return self.slim.prices(ray, np.zeros(self.lp.shape[1]))
+        return self.row_bounds.prices(ray, np.zeros(self.lp.shape[1]))
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
         """Return the solution as the base class does, with only this solve's iterations."""
@@ -328,4 +328,4 @@ def with_numbers(
     return found
 
 
-__all__ = ("KeptBasis",)
+__all__ = ("WarmBasis",)

@@ -26,7 +26,7 @@ UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SlottedProgram:
     """A program of one block for each slot, and gaps: columns fixed at zero, which no method moves.
 
     Attributes
@@ -50,7 +50,7 @@ class Room:
     changed: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, matrix: BlockMatrix, before: Room | None = None) -> Room:
+    def of(cls, matrix: BlockMatrix, before: SlottedProgram | None = None) -> SlottedProgram:
         """Return the program of a model's matrix, with gaps of up to `ROOM` of all columns, and of all entries.
 
         Slots that come next to be used have room for requests of usual size; some blocks have more, as the largest of
@@ -65,7 +65,7 @@ class Room:
         return found
 
     @classmethod
-    def holding(cls, program: BlockProgram, slots: Ints, generation: Ages) -> Room:
+    def holding(cls, program: BlockProgram, slots: Ints, generation: Ages) -> SlottedProgram:
         """Return a program in this layout that will find at its first :meth:`follow` which usage its blocks hold."""
         stamps, changed = np.full(len(slots), UNKNOWN, dtype=np.int64), np.zeros(len(slots) + 1, dtype=np.uint8)
         block_of = np.empty(len(slots), dtype=np.int32)

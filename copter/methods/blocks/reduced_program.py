@@ -18,7 +18,7 @@ WORTH = 0.1  # columns are sought once more while the last search took out at le
 
 
 @dataclass(slots=True)
-class Remainder:
+class ReducedProgram:
     """A part of a block program whose optima are optima of the whole.
 
     Attributes
@@ -39,7 +39,7 @@ class Remainder:
     last: tuple[BlockAnswer, BlockAnswer] | None = field(default=None, init=False)
 
     @classmethod
-    def of(cls, program: BlockProgram) -> Remainder:
+    def of(cls, program: BlockProgram) -> ReducedProgram:
         """Leave out coupling rows that cannot bind, and then columns that others make useless, while that gains."""
         n, m = program.n_columns, program.n_rows
         n_private = len(program.lower) - n - m
@@ -53,7 +53,7 @@ class Remainder:
         return found
 
     @classmethod
-    def of_parts(cls, program: BlockProgram, rows: Ints, keep: NDArray[np.bool_]) -> Remainder:
+    def of_parts(cls, program: BlockProgram, rows: Ints, keep: NDArray[np.bool_]) -> ReducedProgram:
         """Leave out all but some coupling rows and some columns."""
         part, columns, private = program.of_rows(rows).of_columns(keep)
         n_private = len(program.lower) - program.n_columns - program.n_rows

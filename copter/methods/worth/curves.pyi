@@ -1,0 +1,1 @@
+"""Called by other compiled modules only."""

@@ -1,0 +1,208 @@
+"""The requests of a model side by side, as the passes over concave worths read them; kept and patched over rounds."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditNotAllowedError
+from copter.methods.worth.requests import KINDS, Requests
+from copter.model.ledger import HeldWorth, Ledger
+from copter.model.matrix.changes import Mark
+from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC, Worth
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Part = dict[str, Any]
+
+WASTE = 2.0  # places per column in use, from which on the program is built anew
+
+
+class WorthProgram:
+    """The requests of a model with concave worths, in the objective's own sense: a maximisation.
+
+    Attributes
+    ----------
+    parts : dict
+        The arrays of :class:`Requests`.
+    slots : ndarray (n,) int32
+        Slot of each request; -1 where a request has left.
+    first : ndarray (columns,) int32
+        Number of each column within its request.
+    constant : ndarray (n,)
+        Worth of requests that can have no column.
+    passes : Requests
+    """
+
+    _mark: Mark
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._build(ledger)
+
+    def follow(self, ledger: Ledger) -> None:
+        """Take over the model's edits since the last call: what changed alone, if only requests did."""
+        changed = None if self._rows != ledger.matrix.n_rows else ledger.changes.of_requests_since(self._mark)
+        if changed is None or WASTE * len(changed) > len(self.slots):
+            self._build(ledger)
+        elif len(changed):
+            self._patch(ledger, changed)
+            if len(self.parts["rate"]) > WASTE * ledger.matrix.n_columns + 100:
+                self._build(ledger)
+        self._mark = ledger.changes.mark
+
+    def _build(self, ledger: Ledger) -> None:
+        slots = np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
+        self.parts, self.columns, self.constant = _parts_of(ledger, slots)
+        self.slots, self._rows, self._mark = slots, ledger.matrix.n_rows, ledger.changes.mark
+        self._index()
+
+    def _index(self) -> None:
+        """Make what depends on the arrays as wholes."""
+        self.place = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
+        alive = np.flatnonzero(self.slots >= 0)
+        self.place[self.slots[alive]] = alive
+        self.passes = Requests(self.parts, self._rows)
+        self.packing = np.ones(self._rows, dtype=bool)
+        if self.parts["value"].min(initial=0.0) < 0.0:
+            self.packing[self.parts["row"][self.parts["value"] < 0.0]] = False
+
+    def _patch(self, ledger: Ledger, changed: Ints) -> None:
+        """Replace the requests in these slots: the old ones get no columns, the new ones come last."""
+        slots, parts, matrix = self.slots, self.parts, ledger.matrix
+        old = self.place[changed[changed < len(self.place) - 1]]
+        old = old[old >= 0]
+        live = changed[changed < matrix.n_slots]
+        live = live[matrix.sizes_of(live) > 0]
+        new, columns, constant = _parts_of(ledger, live)
+        parts["count"][old], self.constant[old] = 0, 0.0
+        slots[old] = -1
+        new["start"] += len(parts["rate"])
+        new["entry"] += parts["entry"][-1]
+        new["piece"] += len(parts["slopes"])
+        for name, each in new.items():
+            parts[name] = np.concatenate((parts[name][:-1] if name == "entry" else parts[name], each))
+        self.columns = np.concatenate((self.columns, columns))
+        self.slots, self.constant = np.concatenate((slots, live)), np.concatenate((self.constant, constant))
+        self._index()
+
+    def keys(self) -> tuple[NDArray[np.int64], Floats]:
+        """Return (slot << 32 | column, value) of the columns of x that are not zero, ascending."""
+        x = self.passes.x
+        at = np.flatnonzero(x)
+        owner = np.searchsorted(self.parts["start"], at, side="right") - 1
+        key = self.slots[owner].astype(np.int64) << 32 | self.columns[at]
+        order = np.argsort(key)
+        return key[order], x[at][order]
+
+
+def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:
+    """Return (arrays of these requests side by side, each column's number in its request, constants)."""
+    matrix, worths = ledger.matrix, ledger.worths
+    ids: list[Any] = []
+    special = np.zeros(len(slots), dtype=bool)
+    limits, leasts = matrix.sums_of(slots)
+    for at, slot in enumerate(slots.tolist()):
+        if (why := ledger.not_plain(slot)) is not None:
+            ids = ids or [next(each for each, place in ledger.slot_of.items() if place == slot)]
+            raise EditNotAllowedError(
+                f"request {ids[0]!r}: {why}. In a model with concave worths each request has a limit alone"
+            )
+        special[at] = limits[at] <= 0.0 or matrix.fixed_of(slot) >= 0
+    sizes = matrix.sizes_of(slots).astype(np.int32)
+    start = np.append(0, np.cumsum(sizes)).astype(np.int32)
+    columns = (np.arange(start[-1]) - np.repeat(start[:-1], sizes)).astype(np.int32)
+    flat = matrix.gather(slots, start, columns)
+    rates = [worths[slot][1] if slot in worths else np.zeros(n) for slot, n in zip(slots.tolist(), sizes, strict=True)]
+    held = [worths.get(slot) for slot in slots.tolist()]
+    rate = np.concatenate([np.zeros(0), *rates])
+    cost = -flat.cost + 0.0
+    limit = limits.copy()
+    idle = (leasts == -inf).astype(np.int8)
+    count, begin, constant = sizes.copy(), start[:-1].copy(), np.zeros(len(slots))
+    for at in np.flatnonzero(special).tolist():  # a fixed request is its column alone, one without room is nothing
+        column = matrix.fixed_of(int(slots[at]))
+        if column >= 0:
+            value = float(flat.upper[begin[at] + column])
+            begin[at], count[at], limit[at], idle[at] = begin[at] + column, 1, min(value, limit[at]), 0
+        if limit[at] <= 0.0:
+            count[at] = 0
+        own = held[at]
+        if own is not None:
+            worth = Worth(*own[0])
+            total = float(limit[at] * rate[begin[at]]) if count[at] else 0.0
+            constant[at] = 0.0 if count[at] else worth(0.0)
+            if worth(total) == -inf:
+                name = next(each for each, place in ledger.slot_of.items() if place == slots[at])
+                raise EditNotAllowedError(
+                    f"request {name!r} can have nothing, which its worth values at -inf: give the worth a floor"
+                )
+    parts: Part = {
+        "start": begin,
+        "count": count,
+        "entry": flat.entry_start.astype(np.int32),
+        "row": flat.row,
+        "rate": rate,
+        "cost": cost,
+        "value": flat.coefficient,
+        "limit": np.where(limit > 0.0, limit, 1.0),
+        "idle": idle,
+    }
+    largest = limit * np.maximum.reduceat(np.append(rate, 0.0), start[:-1]) if len(slots) else limit
+    parts.update(_curves(held, largest))
+    most = np.maximum.reduceat(np.append(np.maximum(cost, 0.0), 0.0), start[:-1]) if len(slots) else limit
+    size = parts.pop("scale") + np.where(limit > 0.0, limit, 0.0) * most
+    parts["size"] = np.where(size > 0.0, size, float(size.mean()) if size.any() else 1.0)
+    return parts, columns, constant
+
+
+def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
+    """Return the arrays of the worths; `largest` is the largest total of each request, `scale` the worth's size."""
+    n = len(held)
+    kind, curve, scale = np.zeros(n, dtype=np.int32), np.zeros((n, 3)), np.zeros(n)
+    piece, n_pieces = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    slopes, lengths = [0.0], [0.0]
+    of = [None if each is None else each[0] for each in held]
+    known: dict[Any, tuple[int, tuple[float, float, float]]] = {}
+    for at, worth in enumerate(of):
+        if worth is None:
+            continue
+        name, numbers = worth
+        if name == PIECES:
+            z, own = float(largest[at]), list(numbers[2::2])
+            piece[at], n_pieces[at] = len(slopes), (len(numbers)) // 2
+            slopes += numbers[1::2]
+            lengths += [*own, max(z - sum(own), 0.0)]
+            kind[at], curve[at, 0] = KINDS[name], numbers[0]
+            rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
+            scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
+            continue
+        found = known.get(worth)
+        if found is None:
+            found = known[worth] = KINDS[name], _three(name, numbers)
+        kind[at], curve[at] = found
+    a, floor, alpha = curve.T
+    half = 0.5 * largest
+    for name in (LOG, POWER):
+        mine = np.flatnonzero(kind == KINDS[name])
+        scale[mine] = a[mine] * half[mine] * (half[mine] + floor[mine]) ** -alpha[mine]
+    mine = np.flatnonzero(kind == KINDS[QUADRATIC])
+    scale[mine] = np.abs(a[mine]) * np.minimum(np.abs(a[mine]) / alpha[mine], largest[mine])
+    return {
+        "kind": kind,
+        "curve": curve,
+        "scale": scale,
+        "piece": piece,
+        "n_pieces": n_pieces,
+        "slopes": np.array(slopes),
+        "lengths": np.array(lengths),
+    }
+
+
+def _three(name: str, numbers: tuple[float, ...]) -> tuple[float, float, float]:
+    """Return the numbers of a worth other than pieces as the passes read them."""
+    if name == LOG:
+        return numbers[0], numbers[1], 1.0
+    return (numbers[1], numbers[2], numbers[0]) if name == POWER else (numbers[0], 0.0, numbers[1])

@@ -1,0 +1,16 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+KINDS: dict[str | None, int]
+
+class Requests:
+    slope: NDArray[np.float64]
+    x: NDArray[np.float64]
+    used: NDArray[np.float64]
+    def __init__(self, parts: dict[str, Any], n_rows: int) -> None: ...
+    def respond(self, y: NDArray[np.float64], mu: float, hessian: NDArray[np.float64] | None = None) -> None: ...
+    def shrink(self, factor: NDArray[np.float64]) -> None: ...
+    def worth(self) -> tuple[float, float]: ...
+    def bound(self, y: NDArray[np.float64]) -> tuple[float, float]: ...

@@ -1,0 +1,255 @@
+"""Newton's method on the smoothed dual of a model with concave worths (docs/method/concave_worth.md, W6 to W11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from copter.methods.worth.program import WorthProgram
+from copter.runtime.watch import Watch
+
+Floats = NDArray[np.float64]
+
+FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
+FALL = 0.3  # of the smoothing, from one level to the next
+LEAST_MU = 1e-13  # below, exponents lose all digits
+RISE = 2.0  # the next solve's smoothing over this one's, where this one's gap is below EASY of what is wanted
+EASY = 0.3
+CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
+LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
+NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
+MOST_STEPS = 300  # Newton steps of a solve
+RIDGE = 1e-9  # share of a row's own curvature that is added to it
+FLAT = 1e-7  # least curvature of a row: its usage for each unit of price, as a share of both
+ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
+SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
+FAILURES = 12  # smoothings at which no step helps, after which a solve is given up
+SHORTER = 30  # times a step is shortened
+DIVERGED = 1e9  # prices above the largest worth of a unit times this: the rows contradict each other
+
+
+@dataclass(slots=True)
+class Answer:
+    """Where Newton's method has come, in the signs of a maximisation.
+
+    Attributes
+    ----------
+    y : ndarray (rows,)
+        Prices; the program's passes hold the point and the slopes.
+    objective, bound, margin : float
+        With the model's constant; the bound lacks its margin.
+    over : ndarray (rows,)
+        How far each row is violated.
+    ended : {"optimal", "diverged", "stalled", "stopped"}
+    steps, passes : int
+    mu : float
+        The last smoothing.
+    """
+
+    y: Floats
+    objective: float
+    bound: float
+    margin: float
+    over: Floats
+    ended: str
+    steps: int
+    passes: int
+    mu: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap, F10."""
+        return (self.bound + self.margin - self.objective) / (1.0 + abs(self.objective) + abs(self.bound))
+
+
+class Newton:
+    """A solve from prices y and a smoothing mu, until the gap and the rows are within tolerance."""
+
+    def __init__(
+        self,
+        program: WorthProgram,
+        bounds: tuple[Floats, Floats],
+        tolerances: tuple[float, float],
+        offset: float,
+        watch: Watch,
+    ) -> None:
+        self.program, self.offset = program, offset
+        self.lower, self.upper = bounds
+        self.tolerance, self.most_over = tolerances
+        self.watch, self.steps, self.passes = watch, 0, 0
+        self.damping, self.enough = 1.0, ENOUGH
+        self.size = float(np.sum(np.abs(program.parts["size"])))  # a first idea of the objective's
+
+    def first_prices(self) -> Floats:
+        """Return prices at which every row's units together cost as much as an equal part of the worths."""
+        upper = self.upper
+        good = np.isfinite(upper) & (upper > 0.0)
+        share = self.size / max(int(good.sum()), 1)
+        return np.where(good, share / np.where(good, upper, 1.0), 0.0)
+
+    def run(self, y: Floats, mu: float) -> Answer:
+        """Return the answer; its prices keep to the signs that the rows' bounds allow."""
+        self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
+        self.hessian = np.zeros((len(y), len(y)))
+        y, failures, stale, strict = self.clipped(y), 0, True, 1.0
+        spare = inf
+        ended = "stalled"
+        start = float(np.abs(y).max(initial=0.0)) + self.size
+        while self.steps < MOST_STEPS:
+            if self.watch():
+                ended = "stopped"
+                break
+            if stale:
+                self.respond(y, mu)
+                stale = False
+            slope, step, free = self.direction(y)
+            decrement = float(slope @ step) * -0.5
+            wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
+            loose = float(np.abs(slope[free]) @ np.abs(y[free]))
+            close = decrement <= CLOSE * wanted * strict and loose <= NEAR * wanted * strict
+            if close and float(np.abs(slope[free]).max(initial=0.0)) <= spare:
+                answer = self.judged(y, mu)
+                if answer.gap <= self.tolerance and self.holds(answer):
+                    return self.closed(answer, "optimal")
+                if not self.holds(answer):  # shrinking the point does not mend it: the prices must
+                    spare = 0.1 * min(self.most_over, self.tolerance)
+                if mu <= LEAST_MU:
+                    break
+                mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
+                continue
+            if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
+                ended = "diverged"
+                break
+            moved = self.searched(y, slope, step, mu)
+            if moved is None:  # rounding hides what is left: less smoothing, or the end
+                self.respond(y, mu)
+                answer = self.judged(y, mu)
+                if answer.gap <= self.tolerance and self.holds(answer):
+                    return self.closed(answer, "optimal")
+                failures += 1
+                if failures > FAILURES or mu <= LEAST_MU:
+                    return self.closed(answer, "stalled")
+                mu, stale, self.damping = mu * FALL, True, 1.0
+                continue
+            y = moved
+            self.steps += 1
+        self.respond(y, mu)
+        answer = self.judged(y, mu)
+        good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
+        return self.closed(answer, "optimal" if good else ended)
+
+    def run_surely(self) -> Answer:
+        """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
+        self.enough, self.damping, self.steps = SURELY, 1.0, 0
+        return self.run(self.first_prices(), FIRST_MU)
+
+    def next_mu(self, answer: Answer) -> float:
+        """Return the smoothing of the next solve: wider where this one's gap leaves room."""
+        return min(answer.mu * (RISE if answer.gap < EASY * self.tolerance else 1.0), FIRST_MU)
+
+    def closed(self, answer: Answer, ended: str) -> Answer:
+        """Return an answer with how it ended and what it took."""
+        answer.ended, answer.steps, answer.passes = ended, self.steps, self.passes
+        return answer
+
+    def clipped(self, y: Floats) -> Floats:
+        """Return prices with zeros where no bound of a row allows their sign."""
+        low, up = self._moveable
+        found: Floats = np.where((y > 0.0) & ~up | (y < 0.0) & ~low, 0.0, y)
+        return found
+
+    def side(self, y: Floats) -> Floats:
+        """Return the bound of each row that its price is paid for."""
+        used = self.program.passes.used
+        at_zero = np.where(used > self.upper, self.upper, np.where(used < self.lower, self.lower, used))
+        return np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, at_zero))
+
+    def respond(self, y: Floats, mu: float) -> None:
+        """Set point, usage and second derivatives of the smoothed dual at prices y."""
+        self.hessian[:] = 0.0
+        self.program.passes.respond(y, mu, self.hessian)
+        self.passes += 1
+
+    def direction(self, y: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return (slope of the smoothed dual, Newton's step, rows that may move), after a response at y."""
+        slope = self.side(y) - self.program.passes.used
+        free = (y != 0.0) | (slope != 0.0)
+        step = self.solved(y, slope, free)
+        wrong = (y == 0.0) & (step * slope > 0.0)
+        if wrong.any():  # they would leave the prices that their rows allow: they stay at zero
+            step = self.solved(y, slope, free & ~wrong)
+        return slope, step, free
+
+    def solved(self, y: Floats, slope: Floats, free: NDArray[np.bool_]) -> Floats:
+        """Return Newton's step of the rows that may move, zero for the others."""
+        step, used = np.zeros(len(y)), self.program.passes.used
+        if free.any():
+            part = self.hessian[np.ix_(free, free)]
+            diagonal = np.einsum("ii->i", part)
+            scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
+            flat = FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale
+            diagonal += RIDGE * diagonal + flat + 1e-300
+            try:
+                step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
+            except LinAlgError:
+                step[free] = -slope[free] / diagonal
+        return step
+
+    def searched(self, y: Floats, slope: Floats, step: Floats, mu: float) -> Floats | None:
+        """Return prices along a step, shortened until the slope along it has fallen; None if it never does.
+
+        The dual is convex, so that where its slope along the step is still negative it has fallen all the way (W10).
+        """
+        share, low = 1.0, 0.0
+        for _ in range(SHORTER):
+            new = y + share * step
+            new[(new > 0.0) & (y < 0.0) | (new < 0.0) & (y > 0.0)] = 0.0
+            new = self.clipped(new)
+            way = new - y
+            falls = float(slope @ way)
+            if not falls < 0.0:  # what was cut off at zero has turned it
+                share *= 0.3
+                continue
+            self.respond(new, mu)
+            used = self.program.passes.used
+            sign = np.where(new != 0.0, new, y)  # of the side of zero on which a price has moved
+            paid = np.where(sign > 0.0, self.upper, np.where(sign < 0.0, self.lower, used))
+            after = float((paid - used) @ way)
+            if after <= self.enough * -falls:
+                self.damping = max(self.damping * 0.1, 1.0) if share > 0.5 else min(self.damping * 10.0, 1e6)
+                return new
+            ratio = -falls / (-falls + after)
+            share = low + (share - low) * min(max(ratio, 0.05), 0.7)
+        return None
+
+    def judged(self, y: Floats, mu: float) -> Answer:
+        """Return objective and bound of the last response, made to keep to the rows where shrinking it can."""
+        passes = self.program.passes
+        used = passes.used
+        over = used > self.upper
+        shrinks = over & self.program.packing & (self.upper >= 0.0)
+        if shrinks.any():
+            factor = np.ones(len(y))
+            factor[shrinks] = np.maximum(self.upper[shrinks] / used[shrinks] * (1.0 - 1e-15), 0.0)
+            passes.shrink(factor)
+        objective, _ = passes.worth()
+        highest, margin = passes.bound(y)
+        self.passes += 2
+        constant = float(self.program.constant.sum()) + self.offset
+        paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
+        margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
+        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
+        bound = highest + float(paid.sum()) + constant
+        self.size = abs(objective + constant) if isfinite(objective) else self.size
+        return Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu)
+
+    def holds(self, answer: Answer) -> bool:
+        """Whether the rows hold within tolerance, together and each (F8)."""
+        sides = np.concatenate((self.lower, self.upper))
+        norm = float(np.linalg.norm(sides[np.isfinite(sides)]))
+        whole = float(np.linalg.norm(answer.over)) / (1.0 + norm)
+        return whole <= self.tolerance and float(answer.over.max(initial=0.0)) <= self.most_over
