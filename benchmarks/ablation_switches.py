@@ -68,6 +68,7 @@ OWNERS = {  # what stays and has the other constants, by the longest beginning o
     "methods/proximal/purif": "walk to a vertex",
     "methods/proximal/descent.py": "coordinate descent opens a cold solve",
     "methods/proximal/price_descent.py": "the method price_descent",
+    "methods/proximal/coordinate_descent.py": "the thesis's method, a baseline",
     "methods/blocks": "interior points on blocks (rounds)",
     "methods/blocks/basis.py": "pivots from the last basis (rounds)",
     "methods/blocks/block_": "pivots from the last basis (rounds)",

@@ -13,9 +13,9 @@ import pytest
 from copter import Settings, Status
 from copter.choose import KEPT, Choice
 from copter.methods.proximal import solve as loop
-from copter.methods.proximal.price_descent import descent_direction
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Rows, Subproblem
+from copter.methods.proximal.price_descent import descent_direction
 from copter.methods.proximal.pricing import Priced
 from copter.methods.proximal.proximal_point import Progress
 from copter.methods.proximal.residuals import PrimalSide
