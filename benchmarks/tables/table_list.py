@@ -24,6 +24,7 @@ PROBES = {
     "chronus_prototype.py": CHRONUS,
     "chronus_selector.py": f"{CHRONUS} --mixes mix2",
     "copter_building.py": COPTER,
+    "copter_figure_4_6.py": COPTER,
     "copter_figures.py": COPTER,
     "copter_table_4_1.py": COPTER,
     "finish_time_fairness.py": SIA,
@@ -172,6 +173,7 @@ TABLES = [
     Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60", DRAWS),
     Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 2", "0, 1"),
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),
+    Table("copter_figure_4_6", "copter_figure_4_6.py --gpus 10000 --hours 0.4 --seeds 5", "0 to 4"),
     Table(
         "copter_figure_4_5",
         "copter_figures.py 4.5 --gpus 1792 --hours 0.25 --seeds 2 --policies lp-star,copter,pop-copter --parts 4,16",

@@ -14,8 +14,8 @@ from copter.choose import ModelFacts, ProgramFacts
 from copter.problem.solution import Solution
 from tests.copter.by_highs import highs
 
-MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior")
-PROGRAM_METHODS = ("auto", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior")
+MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior")
+PROGRAM_METHODS = ("auto", "blocks", "proximal", "price_descent", "simplex", "interior")
 
 
 def jobs(rows: int, requests: int, seed: int, private: bool = False) -> Model:
