@@ -19,7 +19,6 @@ speedup is a round's time before over after; mean, median, 10th and 90th percent
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tempfile
 import time
@@ -64,7 +63,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def played(tape: str, settings: dict[str, Any], cold: bool) -> list[dict[str, float]]:
-    """Every round by copter with the edits of the tape, from nothing if cold: seconds of edits and solve, and the gap."""
+    """Every round by copter with the edits of the tape, from nothing if cold: seconds of edits and of the solve."""
     rows = []
     for each in Playback(tape, {"threads": 1, "purify": False, **settings}, clock=clock):
         session = Session(each.session.model, Settings(threads=1, purify=False, **settings)) if cold else each.session
