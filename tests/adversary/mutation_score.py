@@ -153,6 +153,7 @@ ROOMS = [
     *_of("copter_frontends.traffic", "tests/frontends/traffic", "shim", "test_traffic_steps test_traffic_plans"),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
+    *_of("copter.methods.proximal", "tests/copter/methods", "coordinate_descent", "test_coordinate_descent"),
     *_of("copter.methods.proximal", "tests/copter/methods", "price_descent", "test_price_descent"),
     *_of("copter.methods.proximal", PROXIMAL, "certificates descent residuals termination", "test_parts"),
     *_of("copter.methods.proximal", PROXIMAL, "iterate", "test_iterates test_work"),

@@ -87,8 +87,9 @@ class HintedGoodput:
             if other not in known.steps:
                 continue
             room = known.max_batch_size // known.steps[other].min_local
-            had = 0 if hints.profiled_only else hints.max_gpus.get(other, 0)
-            grown = room if growth is None else max(growth * had, self._least(job))
+            had = hints.max_gpus.get(other, 0)
+            doubled = 0 if growth is None or hints.profiled_only else growth * had
+            grown = room if growth is None else max(doubled, self._least(job))
             most = max(most, min(grown, room))
         return most
 
