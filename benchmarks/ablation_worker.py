@@ -85,7 +85,7 @@ FAMILIES = {  # of the controlled studies: scale and kind of change
     "multicommodity": ("multicommodity", 200, None, "churn"),
     "commodities-20000": ("multicommodity", 20000, None, "churn"),
 }
-DESCENT = {"method": "coordinate_descent"}
+DESCENT = {"method": "price_descent"}
 INTERIOR: dict[str, Any] = {"method": "interior"}
 PLAIN = INTERIOR | {"presolve": False}
 OF_ONE_METHOD = {  # settings of a workload

@@ -49,9 +49,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--threads", type=int, default=0, help="0: all processors")
     found.add_argument(
         "--method",
-        choices=["auto", "coordinate_descent"],
+        choices=["auto", "price_descent", "coordinate_descent"],
         default="auto",
-        help="of copter: its own, or the thesis's, by coordinate descent",
+        help="of copter: its own, or proximal steps by descent over prices, or the thesis's (over columns)",
     )
     found.add_argument("--tolerance", type=float, default=1e-6, help="of copter (default 1e-6)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")

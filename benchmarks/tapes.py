@@ -60,9 +60,9 @@ WHOLE = ".whole.json"  # the end of the file with what its rounds take by replay
 WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
 COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
     "copter_cold": {"cold": True},
-    "copter_coordinate_descent": {"settings": {"threads": THREADS, "method": "coordinate_descent"}},
-    "copter_coordinate_descent_cold": {
-        "settings": {"threads": THREADS, "method": "coordinate_descent"},
+    "copter_price_descent": {"settings": {"threads": THREADS, "method": "price_descent"}},
+    "copter_price_descent_cold": {
+        "settings": {"threads": THREADS, "method": "price_descent"},
         "cold": True,
     },
 }

@@ -40,7 +40,17 @@ from copter.errors import SettingsError
 from copter.settings import Settings
 
 Method = Literal[
-    "", "kept", "presolve", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior", "worth"
+    "",
+    "kept",
+    "presolve",
+    "basis",
+    "blocks",
+    "proximal",
+    "price_descent",
+    "coordinate_descent",
+    "simplex",
+    "interior",
+    "worth",
 ]
 
 # Of models ------------------------------------------------------------------------------------------------------------
@@ -286,7 +296,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
 
 def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     name = settings.method
-    if facts.private_rows and name in ("basis", "proximal", "coordinate_descent"):
+    if facts.private_rows and name in ("basis", "proximal", "price_descent", "coordinate_descent"):
         raise SettingsError(
             f"setting method is {name!r}, which takes no model with private rows or at_least: "
             "use 'auto', 'blocks', 'interior' or 'simplex'"
@@ -295,10 +305,8 @@ def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...
         return Choice("basis", NAMED, "block_round"), VERDICT
     if name == "blocks":
         return Choice("blocks", NAMED, "whole_program" if facts.private_rows else "block_round"), VERDICT
-    if name == "proximal":
-        return (Choice("proximal", NAMED),)
-    if name == "coordinate_descent":
-        return (Choice("coordinate_descent", NAMED),)
+    if name in ("proximal", "price_descent", "coordinate_descent"):
+        return (Choice(name, NAMED),)
     if name == "simplex":
         return Choice("simplex", NAMED, "whole_program"), VERDICT
     return (NAMED_INTERIOR,)
@@ -335,8 +343,8 @@ def for_program(facts: ProgramFacts, settings: Settings) -> tuple[Choice, ...]:
         raise SettingsError(
             "setting method is 'basis', which starts from a session's last round: use a Session, or 'simplex'"
         )
-    if name in ("proximal", "coordinate_descent"):
-        return (Choice("proximal" if name == "proximal" else "coordinate_descent", NAMED),)
+    if name in ("proximal", "price_descent", "coordinate_descent"):
+        return (Choice(name, NAMED),)
     if not facts.presolved:
         direct = name == "auto" and facts.entries <= DIRECT_ENTRIES and facts.rows <= SIMPLEX_ROWS
         return (_DIRECT,) if direct else ()

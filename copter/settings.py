@@ -12,7 +12,9 @@ import numpy as np
 
 from copter.errors import SettingsError
 
-NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
+NamedMethod = Literal[
+    "auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"
+]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
 RENAMED = {"price_reach": "trust_radius"}
 """Settings by the name that files of earlier versions have."""
@@ -64,13 +66,14 @@ class Settings:
     purify : bool
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
-    method : {"auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"}
+    method : {"auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"}
         "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
         last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
-        Newton's method; "coordinate_descent", proximal steps by coordinate descent, without factorisations
-        (algorithm.md, A12 to A14); "simplex", the dual simplex method; "interior", the
-        interior-point method of the whole program. "basis", "proximal" and "coordinate_descent" take models without
-        private rows only.
+        Newton's method; "price_descent", proximal steps whose systems are solved by coordinate descent over prices
+        (algorithm.md, A12 to A14); "coordinate_descent", the baseline of S. Jayaram Subramanya's thesis (4.3.2):
+        proximal steps by primal coordinate descent over all columns, for loose tolerances, without certificates;
+        "simplex", the dual simplex method; "interior", the interior-point method of the whole program. "basis",
+        "proximal", "price_descent" and "coordinate_descent" take models without private rows only.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int

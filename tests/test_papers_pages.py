@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from copter_frontends.policies.registry.names import POLICY_NAMES
 
 PAPERS = Path(__file__).parents[1] / "docs" / "papers"
 ROMAN = {"I": 1, "II": 2, "III": 3, "IV": 4}
@@ -35,6 +38,8 @@ TABLES = {
     "hare": whole(3),
 }
 """Of the papers: the thesis's chapters 3 to 5, and four articles."""
+COMMERCIAL = ("copter", "hops", "chronus", "hare")
+"""Papers whose figures have CPLEX or Gurobi."""
 
 NUMBER = r"\[?(?:\d+\.)?\d+\]?(?:\([a-z]\)|[a-z])?(?:\([^)]*\))?"
 LISTED = rf"{NUMBER}(?:(?:,? (?:and|to) |, |; ){NUMBER})*"
@@ -77,3 +82,90 @@ def test_every_table_that_is_linked_is_kept() -> None:
     for page in PAPERS.glob("*.md"):
         for link in re.findall(r"\]\((\.\./results/tables/[^)]*)\)", page.read_text()):
             assert (PAPERS / link).is_file(), f"{page.name}: {link}"
+
+
+# What a page says was made ------------------------------------------------------------------------------------------
+
+ROOT = PAPERS.parents[1]
+LINK = r"\]\((\.\./results/tables/[^)]*\.txt)\)"
+POLICIES = (
+    *("Sia", "Pollux", "Gavel", "Shockwave", "Themis", "Tiresias", "YARN", "POP", "DeDe", "Hadar", "Hops", "Hare"),
+    *("Chronus", "EDF", "3Sigma", "GENIE", "SRTF", "AlloX", "LP-Top", "LP-All"),
+)
+PAGES = sorted(PAPERS.glob("*.md"))
+
+
+def statements(page: str) -> list[tuple[str, list[str]]]:
+    """Every paragraph and row of a table that says what was measured, with the tables that it links.
+
+    One without links of its own says it of those that its section has linked before.
+    """
+    found = []
+    for section in re.split(r"^#+ ", page, flags=re.MULTILINE):
+        linked: list[str] = []
+        for paragraph in section.split("\n\n"):
+            for said in paragraph.splitlines() if paragraph.lstrip().startswith("|") else [paragraph]:
+                own = re.findall(LINK, said)
+                linked += own
+                if own or linked:
+                    found.append((said, own or list(linked)))
+    return found
+
+
+def not_made(page: str, read: Callable[[str], str]) -> list[str]:
+    """The policies that a page names beside a table that was made without them, and options that it was made without.
+
+    A policy's possessive ("Sia's public profiles") is no statement about a run of it.
+    """
+    wrong = []
+    for said, linked in statements(page):
+        tables = " ".join(read(each) for each in linked).lower()
+        named = (each for each in POLICIES if re.search(rf"(?<![\w-]){each}(?![\w-]|'s public)", said))
+        wrong += [f"{each}: {said[:60]}" for each in named if each.lower() not in tables]
+    for command, link in re.findall(rf"`([^`\[]*\.py[^`\[]*)`[^`\[\n|]{{0,40}}\n?\(?\[as printed{LINK}", page):
+        made = read(link).splitlines()[0]
+        script, *options = command.split()
+        given = {*options, *(part for each in options for part in each.split(","))}
+        known = {*made.split(), *(part for each in made.split() for part in each.split(","))}
+        known |= {each.rpartition("/")[2] for each in made.split()}
+        wrong += [f"{each}: {command}" for each in (script, *given) if each not in known and "," not in each]
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_says_nothing_of_a_policy_or_option_that_its_table_was_made_without(page: Path) -> None:
+    assert not_made(page.read_text(), lambda link: (PAPERS / link).read_text()) == []
+
+
+def test_what_was_not_made_is_found() -> None:
+    tables = {
+        "../results/tables/fair.txt": "# command: python benchmarks/tables/f.py --policies sia,gavel\nsia 1 gavel 2"
+    }
+    link = "[as printed](../results/tables/fair.txt)"
+    read = tables.__getitem__
+    assert not_made(f"# A\n\n`f.py --policies sia,gavel` ({link})\n\nSia 1, Gavel 2.\n", read) == []
+    assert not_made(f"# A\n\n`f.py --policies sia,gavel` ({link})\n\nSia 1, Pollux 2.\n", read) == [
+        "Pollux: Sia 1, Pollux 2.\n"
+    ]
+    assert not_made(f"# A\n\n`f.py --policies sia,pollux` ({link})", read) == ["pollux: f.py --policies sia,pollux"]
+    assert not_made(f"# A\n\n`f.py --workloads 5` ({link})", read) != []
+    assert not_made(f"# A\n\n| {link} | Shockwave 3 |", read) != []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_names_only_scripts_that_there_are_and_policies_that_are_known(page: Path) -> None:
+    text = page.read_text()
+    files = {
+        path.name for folder in ("benchmarks", "copter", "frontends", "tests") for path in (ROOT / folder).rglob("*.py")
+    }
+    scripts = {Path(each).name for each in re.findall(r"`([\w/]+\.py)", text)}
+    assert scripts - files == set()
+    sources = [*(ROOT / "benchmarks" / "tables").glob("*.py"), *(ROOT / "frontends" / "copter_papers").rglob("*.py")]
+    quoted = {each for path in sources for each in re.findall(r"[\"',]([a-z0-9.-]+)(?=[\"',])", path.read_text())}
+    policies = set(re.findall(r"`((?:sia|pop|lp|copter|hadar|hops|hare|chronus|gavel|yarn)-[a-z0-9-]+)`", text))
+    assert policies - quoted - set(POLICY_NAMES) == set()
+
+
+def test_pages_of_papers_that_compare_with_a_commercial_solver_say_that_none_was_run() -> None:
+    for name in COMMERCIAL:
+        assert "no commercial solver was run" in " ".join((PAPERS / f"{name}.md").read_text().lower().split()), name

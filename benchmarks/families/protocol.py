@@ -50,7 +50,7 @@ class SolverOptions:
     tolerance: float = 1e-6
     time_limit_s: float = 120.0
     threads: int = 0
-    method: Literal["auto", "coordinate_descent", "proximal"] = "auto"
+    method: Literal["auto", "price_descent", "coordinate_descent", "proximal"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The same jobs run to their end under each policy. The thesis has 10,000 and 25,0
 100,000 jobs submitted in 24 hours, each the whole run of a representative model, and 60-second rounds; by default this
 runs a small cluster with as many jobs a GPU. The solve time is a round's edits, solve and shim; that of POP is its
 slowest part's, as if the parts ran in parallel; that of HiGHS is its own, with the model handed over. `copter` chooses
-how each round is solved; `copter-descent`, `copter-newton` and `copter-basis` solve every round by coordinate descent,
+how each round is solved; `copter-prices`, `copter-newton` and `copter-basis` solve every round by descent over prices,
 proximal steps with Newton's method, or the dual simplex; `copter-rounded` has the shim of the thesis alone. `pop` has
 its parts solved exactly by HiGHS, `pop-copter` by copter, which gives the same plans to its gap in a time that a small
 machine has. LP* and the exact program grow out of reach long before 10,000 GPUs on a small machine: leave them out
@@ -67,7 +67,7 @@ LEARNED = Semantics(
 
 METHODS: dict[str, NamedMethod] = {
     "copter": "auto",
-    "copter-descent": "coordinate_descent",
+    "copter-prices": "price_descent",
     "copter-newton": "proximal",
     "copter-basis": "basis",
     "copter-rounded": "auto",

@@ -61,6 +61,7 @@ def ratios(workload: PaperWorkload, gpus: Mapping[str, int], seed: int) -> list[
 def main() -> None:
     """Parse, run, print."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("--seed", type=int, default=0, help="the first (default 0)")
     command.add_argument("--seeds", type=int, default=10)
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     arguments = command.parse_args()
@@ -70,7 +71,9 @@ def main() -> None:
     heads = [f"grid {growth}: order/rule, wins" for growth in GROWTHS]
     print(f"{'':>38} " + " ".join(f"{head:>32}" for head in heads) + f" {'rule over bound':>18}")
     for label, (workload, gpus) in CASES.items():
-        rows = table[label] = [ratios(workload, gpus, seed) for seed in range(arguments.seeds)]
+        rows = table[label] = [
+            ratios(workload, gpus, seed) for seed in range(arguments.seed, arguments.seed + arguments.seeds)
+        ]
         cells = []
         for at in range(len(GROWTHS)):
             each = [row[at] for row in rows]

@@ -40,6 +40,7 @@ def by_paper_order(instance: HareInstance, relaxation: RelaxationSolution, max_t
 def main() -> None:
     """Parse, run, print."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("--seed", type=int, default=0, help="the first (default 0)")
     command.add_argument("--seeds", type=int, default=3)
     command.add_argument("--growth", type=float, default=1.25)
     command.add_argument("--max-tasks", type=int, default=1_000_000)
@@ -47,7 +48,7 @@ def main() -> None:
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     arguments = command.parse_args()
     found: dict[str, dict[str, list[float]]] = {}
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         for name, instance in cases(seed).items():
             for rule in RULES:
                 made = HareScheduler(arguments.growth, rule, arguments.max_tasks).schedule(instance)

@@ -57,6 +57,7 @@ def main() -> None:
     """Parse, run, print."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--vary", choices=list(PAPER), default="jobs")
+    command.add_argument("--seed", type=int, default=0, help="the first (default 0)")
     command.add_argument("--seeds", type=int, default=3, help="so many workloads (default 3)")
     command.add_argument("--online", action="store_true", help="Hare without knowledge of arrivals too")
     command.add_argument("--gbps", type=float, default=REFERENCE_GBPS, help="network speed where it is not varied (25)")
@@ -64,7 +65,9 @@ def main() -> None:
     arguments = command.parse_args()
     if arguments.seeds < 1:
         command.error("seeds must be >= 1")
-    rows = sweep(arguments.vary, range(arguments.seeds), arguments.online, arguments.gbps)
+    rows = sweep(
+        arguments.vary, range(arguments.seed, arguments.seed + arguments.seeds), arguments.online, arguments.gbps
+    )
     print_sweep(arguments.vary, rows, PAPER[arguments.vary])
     if arguments.json:
         print(json.dumps({"vary": arguments.vary, "weighted_jct_h": rows}))

@@ -4,8 +4,9 @@ python benchmarks/tables/rigid_only.py [--workloads 5] [--keep FILE] [--json]
 
 Jobs have the batch and GPUs of the workload file. The thesis has Sia's average JCT "about 25%" below Gavel's, as it
 is then "a max-sum-goodput policy": p = 1. Its usual p = -0.5 and p = 1 are both run, with what the public simulator
-knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them. A figure is its mean over
-the workloads, with the least and the most.
+knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them; and both under the
+thesis's own semantics. Ratios are to Gavel of the same semantics. A figure is its mean over the workloads, with the
+least and the most.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, 
 from spreads import mean_and_range, ratio_and_range
 from sweeps import ORACLE_GROWTH, limited
 
-from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT, SIA_THESIS
 
 CLUSTER = "sia-het"
 THESIS = 0.75
@@ -34,13 +35,22 @@ ROWS = {
     "sia, p = 1": (SIA_ARTIFACT, 1.0),
     "sia, p = -0.5, throughputs known": (KNOWN, -0.5),
     "sia, p = 1, throughputs known": (KNOWN, 1.0),
+    "sia, p = -0.5, thesis": (SIA_THESIS, -0.5),
+    "sia, p = 1, thesis": (SIA_THESIS, 1.0),
 }
+GAVELS = {"gavel": SIA_ARTIFACT, "gavel, thesis": SIA_THESIS}
+ORDER = (
+    "gavel",
+    *(row for row in ROWS if "thesis" not in row),
+    "gavel, thesis",
+    *(row for row in ROWS if "thesis" in row),
+)
 
 
 def run(row: str, path: Path, store: RunStore, jobs: int | None = None) -> dict[str, Any]:
     """One row on one workload, or on its first so many jobs."""
-    if row == "gavel":
-        setting = Setting("gavel", CLUSTER, path, jobs=jobs)
+    if row in GAVELS:
+        setting = Setting("gavel", CLUSTER, path, GAVELS[row], jobs=jobs)
         return store.figures(run_name(setting), lambda: figures_of(setting))
     semantics, power = ROWS[row]
     setting = Setting("sia", CLUSTER, path, semantics, jobs=jobs, change=limited("rigid"))
@@ -61,14 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--workloads and --jobs must be 1 or more")
     paths = sorted((data_directory() / "traces" / "sia" / "philly").glob("workload-*.csv"))[: asked.workloads]
     store = RunStore(asked.keep)
-    found = {row: [run(row, path, store, asked.jobs) for path in paths] for row in ("gavel", *ROWS)}
+    found = {row: [run(row, path, store, asked.jobs) for path in paths] for row in ORDER}
     each = {row: {name: [one[name] for one in runs] for name in FIGURES} for row, runs in found.items()}
-    base = each["gavel"]["avg_jct_h"]
+    base = {row: each["gavel, thesis" if "thesis" in row else "gavel"]["avg_jct_h"] for row in ORDER}
     table = [
         [
             row,
             *(mean_and_range(values) for values in figures.values()),
-            f"{1.0 if row == 'gavel' else THESIS:g} / {ratio_and_range(figures['avg_jct_h'], base)}",
+            f"{1.0 if row in GAVELS else THESIS:g} / {ratio_and_range(figures['avg_jct_h'], base[row])}",
         ]
         for row, figures in each.items()
     ]

@@ -24,6 +24,7 @@ PROBES = {
     "chronus_prototype.py": CHRONUS,
     "chronus_selector.py": f"{CHRONUS} --mixes mix2",
     "copter_building.py": COPTER,
+    "copter_figure_4_6.py": COPTER,
     "copter_figures.py": COPTER,
     "copter_table_4_1.py": COPTER,
     "finish_time_fairness.py": SIA,
@@ -35,6 +36,7 @@ PROBES = {
     "hadar_packing.py": HADAR,
     "hadar_prices.py": HADAR,
     "hadar_reasons.py": HADAR,
+    "hadar_round_length.py": f"{HADAR} --rates 6",
     "hadar_table3.py": "--jobs 6 --seeds 1",
     "hare_jct_cdf.py": "--seeds 1",
     "hare_motivation.py": "--seeds 1",
@@ -87,7 +89,7 @@ class Table:
 
 
 DRAWS = "of the workloads"
-METHODS = "copter,copter-descent,copter-newton,copter-basis,copter-rounded"
+METHODS = "copter,copter-prices,copter-newton,copter-basis,copter-rounded"
 TRIO = "--policies sia,pollux,gavel"
 PROFILED = "hops,hops-profiling,hops-profiling-each"
 SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
@@ -124,6 +126,7 @@ TABLES = [
     Table("hadar_figure_3", "hadar_figures.py 3 --jobs 60 --seeds 3"),
     Table("hadar_figure_4", "hadar_figures.py 4 --jobs 60 --seeds 3"),
     Table("hadar_figure_7", "hadar_figures.py 7 --rounds 2 --seeds 2 --schedulers hadar,gavel", "0, 1"),
+    Table("hadar_figure_9", "hadar_round_length.py --jobs 120 --scale 0.25 --rates 4,6,8 --seeds 5", "0 to 4"),
     Table("hadar_figure_8", "hadar_figures.py 8 --jobs 40 --seeds 3 --schedulers hadar,gavel,tiresias"),
     Table("hadar_table3", "hadar_table3.py --seeds 10", "0 to 9"),
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
@@ -172,6 +175,7 @@ TABLES = [
     Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60", DRAWS),
     Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 2", "0, 1"),
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),
+    Table("copter_figure_4_6", "copter_figure_4_6.py --gpus 10000 --hours 0.4 --seeds 5", "0 to 4"),
     Table(
         "copter_figure_4_5",
         "copter_figures.py 4.5 --gpus 1792 --hours 0.25 --seeds 2 --policies lp-star,copter,pop-copter --parts 4,16",

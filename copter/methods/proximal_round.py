@@ -12,6 +12,7 @@ from copter.choose import Choice
 from copter.methods.answers import Ended, Proven
 from copter.methods.interior_start import InteriorStart
 from copter.methods.protocol import Round
+from copter.methods.proximal.coordinate_descent import CoordinateDescent
 from copter.methods.proximal.solve import Outcome, Solve
 from copter.model.values import dense_ray, sparse_values
 from copter.problem.checker import is_improving_ray, is_infeasibility_ray
@@ -46,7 +47,8 @@ class ProximalRound:
         if iterate.version == model.version:
             iterate.moves = False  # nothing has changed: the first pass proves it
         matrix, callback = model.ledger.matrix, self.of.callback
-        outcome = Solve(matrix, iterate, settings, steps, callback, self.of.offset, watch, start).run()
+        kind = CoordinateDescent if steps.method == "coordinate_descent" else Solve
+        outcome = kind(matrix, iterate, settings, steps, callback, self.of.offset, watch, start).run()
         if outcome.status is Status.OPTIMAL and steps.method == "proximal":
             iterate.version = model.version
         return self.ended(outcome)

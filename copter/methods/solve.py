@@ -106,7 +106,7 @@ def _solved(
 ) -> Solution:
     """Solve by the methods of `copter/choose.py`, in order."""
     with Watch(settings.time_limit_s) as watch:
-        if settings.method in ("proximal", "coordinate_descent"):
+        if settings.method in ("proximal", "price_descent", "coordinate_descent"):
             return solve_proximal(lp, settings, watch, callback)
         for choice in choose.for_program(facts_of(lp, presolved=False), settings):
             found = by_simplex(lp, settings, watch, choose.DIRECT_WORK, choose.DIRECT_WORK, callback)

@@ -67,8 +67,9 @@ class Solution:
     working_columns : int
         Columns left in the working set after pricing.
     method : str
-        Method that found the answer: "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"; "kept"
-        if the last answer was proven again, "presolve" if presolve solved the program. Empty if no method ran.
+        Method that found the answer: "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex",
+        "interior"; "kept" if the last answer was proven again, "presolve" if presolve solved the program. Empty if no
+        method ran.
     why : str
         Why this method, in a clause (`copter/choose.py`).
     """

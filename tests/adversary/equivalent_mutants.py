@@ -44,7 +44,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a type without steps is left out before",
     (
         "copter_frontends.policies.sia.estimator",
-        "grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), self._least(job))",
+        "had = hints.max_gpus.get(other, 0)",
         "0 -> 1",
     ): "another type has had as many GPUs, or the type has its first configurations only",
     (

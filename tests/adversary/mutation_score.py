@@ -154,6 +154,7 @@ ROOMS = [
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.methods.proximal", "tests/copter/methods", "coordinate_descent", "test_coordinate_descent"),
+    *_of("copter.methods.proximal", "tests/copter/methods", "price_descent", "test_price_descent"),
     *_of("copter.methods.proximal", PROXIMAL, "certificates descent residuals termination", "test_parts"),
     *_of("copter.methods.proximal", PROXIMAL, "iterate", "test_iterates test_work"),
     *_of("copter.methods.proximal", PROXIMAL, "newton", "test_newton_steps test_kernels test_work"),

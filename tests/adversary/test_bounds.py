@@ -86,11 +86,11 @@ def test_any_prices_of_badly_scaled_programs(block: int) -> None:
     assert certified > 5
 
 
-@pytest.mark.parametrize("method", ["auto", "interior", "proximal", "coordinate_descent"])
+@pytest.mark.parametrize("method", ["auto", "interior", "proximal", "price_descent"])
 @pytest.mark.parametrize("block", range(5))
 def test_solved_programs_against_rational_optima(method: str, block: int) -> None:
     """Whatever the status, no certified bound is beyond the exact optimum."""
-    limits = Settings(method=method, time_limit_s=0.1 if method == "coordinate_descent" else 1.0)  # it may be slow
+    limits = Settings(method=method, time_limit_s=0.1 if method == "price_descent" else 1.0)  # it may be slow
     for seed in range(30 * block, 30 * block + 30):
         lp = scaled_program(np.random.default_rng(10_000 + seed))
         solution = copter.solve(lp, limits)

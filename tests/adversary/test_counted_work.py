@@ -20,7 +20,7 @@ from copter.runtime.watch import Watch
 
 ROOT = Path(__file__).parents[2] / "copter"
 LOOKS = 40  # at an expired watch, until a method has ended
-METHODS = ("auto", "simplex", "interior", "proximal", "coordinate_descent")
+METHODS = ("auto", "simplex", "interior", "proximal", "price_descent")
 ENDED = (Status.OPTIMAL, Status.TIME_LIMIT, Status.NUMERICAL_ERROR)
 
 

@@ -70,7 +70,7 @@ def test_a_direction_of_many_columns_is_found_among_dear_ones() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["proximal", "coordinate_descent"])
+@pytest.mark.parametrize("method", ["proximal", "price_descent"])
 def test_no_verdict_of_a_method_of_prices_is_false(method: str) -> None:
     found = [held(program(seed), method) for seed in range(BLOCK)]
     assert Status.PRIMAL_INFEASIBLE in found

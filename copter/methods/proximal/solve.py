@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
 from copter.methods.proximal.certificates import farkas, improving_ray
-from copter.methods.proximal.coordinate_descent import descent_direction
 from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Direction, Rows, Subproblem
+from copter.methods.proximal.price_descent import descent_direction
 from copter.methods.proximal.pricing import Priced, price_all
 from copter.methods.proximal.proximal_point import Control, Progress, solve_in_one_call, solve_working_set
 from copter.methods.proximal.purification import purify
@@ -136,14 +136,12 @@ class Solve:
         self.ray: Floats | None = None
         self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
         self.side = PrimalSide(0.0, 0.0, 0.0, 0.0)  # of the point whose residuals were taken last
-        self.by_descent = choice.method == "coordinate_descent"
+        self.by_descent = choice.method == "price_descent"
         self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
-        self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.trust_radius)
-        self.rows = self.iterate.rows(self.matrix)
-        self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
+        self.begin()
         ahead = self.improve(UNKNOWN) if self.goes_ahead() else None
         while True:
             residuals, best = self.price()
@@ -160,6 +158,12 @@ class Solve:
                     continue
                 residuals = self.residuals(best)
             return self.outcome(status, residuals, best)
+
+    def begin(self) -> None:
+        """Follow the edits."""
+        self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.trust_radius)
+        self.rows = self.iterate.rows(self.matrix)
+        self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
 
     def goes_ahead(self) -> bool:
         """Return whether to take steps before the first pricing pass: few requests are new, so it would find little."""

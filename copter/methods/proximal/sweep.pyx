@@ -26,6 +26,8 @@ cdef class Sweep:
     cdef Groups columns
     cdef const double[::1] row_lower, row_upper, penalty, center
     cdef double[::1] x, y, _activity, _price
+    cdef double[::1] slope
+    cdef int[::1] active, active_end
     cdef double sigma
     cdef readonly object activity
     cdef readonly object price
@@ -36,6 +38,7 @@ cdef class Sweep:
         self.center, self.sigma, self.x = center, sigma, x
         self.activity, self.price = np.zeros(row_lower.shape[0]), np.zeros(row_lower.shape[0])
         self._activity, self._price, self.y = self.activity, self.price, np.zeros(row_lower.shape[0])
+        self.active_end = None
 
     def begin(self, const double[::1] y):
         """Take these prices, and compute the activities and multipliers at x anew."""
@@ -92,10 +95,31 @@ cdef class Sweep:
         First each column of a group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest column
         takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum).
         """
+        return self.over(True, -1.0)
+
+    def sweep_and_keep(self, double margin):
+        """Make one pass as :meth:`sweep` does, and keep the active columns.
+
+        Active is a column above its lower bound, and one whose gradient exceeds zero, or the least of a group with a
+        limit if that is less, by at most `margin`.
+        """
+        if self.active_end is None:
+            self.slope, self.active = np.empty(self.columns.n_columns), np.empty(self.columns.n_columns, dtype=np.int32)
+            self.active_end = np.empty(self.columns.count, dtype=np.int32)
+        return self.over(True, margin)
+
+    def sweep_active(self):
+        """Make one pass over the columns that the last :meth:`sweep_and_keep` has kept."""
+        return self.over(False, -1.0)
+
+    cdef double over(self, bint every, double margin):
+        """Return the largest step of one pass over every column, or over the active ones; keep those anew if the
+        margin is not negative.
+        """
         cdef Groups columns = self.columns
         cdef const double* lower = columns.lower
         cdef const double* upper = columns.upper
-        cdef Py_ssize_t g, j, best, worst
+        cdef Py_ssize_t g, i, j, best, worst, last
         cdef bint limited
         cdef double gradient, low, high, room, first, second, step, wanted, largest = 0.0
         with nogil:
@@ -104,7 +128,9 @@ cdef class Sweep:
                 room = columns.limit[g]
                 best = worst = -1
                 low, high = INFINITY, -INFINITY
-                for j in range(columns.start[g], columns.start[g + 1]):
+                last = columns.start[g + 1] if every else self.active_end[g]
+                for i in range(columns.start[g], last):
+                    j = i if every else self.active[i]
                     gradient = self.gradient_of(j)
                     if gradient > 0.0 or not limited:
                         first = self.curvature_of(j)
@@ -118,6 +144,10 @@ cdef class Sweep:
                         low, best = gradient, j
                     if gradient > high and self.x[j] > lower[j]:
                         high, worst = gradient, j
+                    if margin >= 0.0:
+                        self.slope[j] = gradient
+                if margin >= 0.0:
+                    self.keep(g, (min(low, 0.0) if limited else 0.0) + margin)
                 if limited and best >= 0:
                     low, first = self.gradient_of(best), self.curvature_of(best)
                     wanted = min(-low / first, upper[best] - self.x[best])
@@ -135,3 +165,12 @@ cdef class Sweep:
                             self.move(worst, -step)
                             largest = max(largest, step)
         return largest
+
+    cdef void keep(self, Py_ssize_t g, double most) noexcept nogil:
+        """Keep a group's columns that are above their lower bounds, or whose gradients are at most this."""
+        cdef Py_ssize_t j, count = self.columns.start[g]
+        for j in range(self.columns.start[g], self.columns.start[g + 1]):
+            if self.x[j] > self.columns.lower[j] or self.slope[j] <= most:
+                self.active[count] = <int> j
+                count += 1
+        self.active_end[g] = <int> count

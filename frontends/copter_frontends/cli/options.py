@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from copter_frontends.cli.output import complain
-from copter_frontends.policies.registry.names import LP_NAMES, METHOD_NAMES, PROFILING_NAMES
+from copter_frontends.policies.registry.names import HADAR_MODES, LP_NAMES, METHOD_NAMES, PROFILING_NAMES
 
 if TYPE_CHECKING:
     from copter.settings import NamedMethod
@@ -21,6 +21,16 @@ SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 
 SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
 """Options that only the policy ``sia`` has."""
+
+OWN_OPTIONS = {
+    **dict.fromkeys(SIA_OPTIONS, ("sia",)),
+    **dict.fromkeys(("fairness", "sensitivity", "priority", "stay_bonus"), ("hops",)),
+    "unmeasured": ("hadar", *HADAR_MODES),
+    "admission": ("chronus",),
+    "lease_s": ("chronus",),
+    "profiling": PROFILING_NAMES,
+}
+"""Options that only some policies have, and these."""
 
 WARMUP_HOURS = 9
 """Default warm-up of a sampled day, in hours: the rounds of ``--rounds`` begin after it, when the busiest hours
@@ -95,6 +105,12 @@ class SimulateOptions:
     profiling: bool = False
     what_if: str | None = None
     ageing: float | None = None
+    fairness: float | None = None
+    sensitivity: float | None = None
+    priority: str | None = None
+    stay_bonus: float | None = None
+    unmeasured: bool = False
+    admission: str | None = None
     load: float | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
@@ -129,13 +145,11 @@ class SimulateOptions:
         """Raise UsageError for options that contradict each other or that a single policy does not accept."""
         if self.gpus is not None and self.cluster is not None:
             raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml, not both")
-        for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
-            if getattr(self, name) not in (None, ()):
-                raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")
         if self.mix is not None and self.deadline_source == "own":
             raise click.UsageError("--mix draws deadlines, and --deadlines own takes the trace's: give one of them")
-        for name, has in (("lease_s", ("chronus",)), ("profiling", PROFILING_NAMES)) if alone else ():
-            if getattr(self, name) and self.policy not in has:
+        for name, has in OWN_OPTIONS.items() if alone else ():
+            given = getattr(self, name)
+            if given is not None and given is not False and given != () and self.policy not in has:
                 told = f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; it is for {', '.join(has)}"
                 raise click.UsageError(told)
         if self.method != "auto" and self.policy not in METHOD_NAMES and alone:

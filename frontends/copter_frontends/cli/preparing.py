@@ -21,6 +21,7 @@ from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.policies.hare.task_rates import TaskGoodput
 from copter_frontends.policies.hare.task_training import TasksGoodput
+from copter_frontends.policies.hops import OfferRules
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policies.sia import TimeSharing
 from copter_frontends.policies.sia.objective import objective_of
@@ -88,8 +89,10 @@ def prepare(
             workload = _tuned(asked, workload, cluster, profiles)
         settings = Settings(threads=asked.threads or 0, method=asked.method)
         policy = entry.build(
-            *(cluster, model, asked.mode, settings, semantics, profiles, workload.weights, _sia(asked)),
-            DeadlineOptions(rewards_of(asked, inputs, workload), asked.lease_s, asked.profiling),
+            *(cluster, model, asked.mode, settings, semantics, profiles, workload.weights, _own(asked)),
+            DeadlineOptions(
+                rewards_of(asked, inputs, workload), asked.lease_s, asked.profiling, asked.admission != "paper"
+            ),
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         if asked.ageing is not None:
@@ -163,6 +166,17 @@ def rewards_of(asked: SimulateOptions, inputs: RunInputs, workload: Workload) ->
         return {job: StepReward.listed(steps) for job, steps in workload.deadlines.items()}
     rates = TrainingThroughputs(inputs.cluster, inputs.model)
     return DrawnRewards(inputs.cluster, rates, asked.mix or "mix2", asked.seed)
+
+
+def _own(asked: SimulateOptions) -> Mapping[str, Any]:
+    """Return the policy's own arguments that the options give."""
+    if asked.policy == "sia":
+        return _sia(asked)
+    if asked.policy != "hops":
+        return {"unmeasured": asked.unmeasured}
+    names = ("fairness", "priority", "stay_bonus")
+    given = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
+    return given if asked.sensitivity is None else {**given, "rules": OfferRules(threshold=asked.sensitivity)}
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:

@@ -135,6 +135,32 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=click.Choice(["slo", "mix1", "mix2"]),
     help="Drawn deadlines: shares of strict, soft and best-effort jobs  [default: mix2]",
 )
+@click.option(
+    "--admission",
+    type=click.Choice(["selective", "paper"]),
+    help="Chronus: selective (default) refuses jobs that take more from later ones than they bring; paper: as printed.",
+)
+@click.option("--fairness", type=FiniteRange(min=0.0), help="Hops: lambda, the exponent of fairness  [default: 1]")
+@click.option(
+    "--sensitivity",
+    type=FiniteRange(min=0.0),
+    help="Hops: sigma, the sensitivity above which a job is kept on one server  [default: 1.4]",
+)
+@click.option(
+    "--priority",
+    type=click.Choice(["lr", "las", "sjf", "srtf", "ftf"]),
+    help="Hops: order of the queue  [default: lr, the latency ratio]",
+)
+@click.option(
+    "--stay-bonus",
+    type=FiniteRange(min=0.0),
+    help="Hops: beta, the gain of a job that keeps its GPUs; 0 as in the paper  [default: 0.1]",
+)
+@click.option(
+    "--unmeasured",
+    is_flag=True,
+    help="Hadar: know no job's speeds, estimate them, and learn them as it runs  [default: known speeds]",
+)
 @click.option("--lease-s", type=FiniteRange(min=1.0, max=1e7), help="Chronus: seconds of a lease  [default: 1200]")
 @click.option(
     "--profiling",

@@ -20,11 +20,14 @@ class TrainingHints:
         Most GPUs of each type on which the job has run.
     noise_scale : float
         Gradient noise scale in samples, at the job's present batch size and progress.
+    profiled_only : bool
+        Whether the job has been profiled and has not run yet, so that `max_gpus` are those of the profiles.
     """
 
     parameters: Mapping[str, ThroughputParameters]
     max_gpus: Mapping[str, int]
     noise_scale: float
+    profiled_only: bool = False
 
     @property
     def several(self) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ class JobAgent:
         self.fixed_batch = fixed_batch
         self.local = self.accumulation = 0
         self.noise_scale: float | None = None
+        self._has_run = False
         self._pipeline = application.application.pipeline
         self._fits = fits
         self._seen: dict[str, dict[tuple[int, int, int], tuple[float, float]]] = {}
@@ -89,7 +90,7 @@ class JobAgent:
         self, gpu_type: str, placement: Sequence[int], step_s: float, sync_s: float, noise_scale: float
     ) -> None:
         """Record a step with the current batch and the noise scale measured with it."""
-        self.noise_scale = noise_scale
+        self.noise_scale, self._has_run = noise_scale, True
         model = self._model_of(gpu_type)
         seen = self._seen.setdefault(model, {})
         key = (len(placement), sum(placement), self.local)
@@ -128,8 +129,8 @@ class JobAgent:
         if self.type_blind and self._pipeline is None:
             kinds = self.application.steps
             one = dict.fromkeys(kinds, self._parameters[ANY_TYPE])
-            return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale)
-        return TrainingHints(dict(self._parameters), most, self.noise_scale)
+            return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale, not self._has_run)
+        return TrainingHints(dict(self._parameters), most, self.noise_scale, not self._has_run)
 
     def _model_of(self, gpu_type: str) -> str:
         return ANY_TYPE if self.type_blind else gpu_type

@@ -59,7 +59,8 @@ class Semantics:
     max_nodes : mapping of GPU type to int
         Most nodes of a type that a job may have; other types have no limit.
     growth : int or None
-        A job may get at most this many times the most GPUs that it has run on (1 before its first run); None: no limit.
+        A job may get at most this many times the most GPUs that it has run on; it starts on the smallest configuration
+        (thesis 3.3.1: exactly 1 GPU). None: no limit.
     decimals : int or None
         Number of decimals to which (r G)^p is rounded; None: no rounding.
     clip : float

@@ -14,8 +14,8 @@ from copter.choose import ModelFacts, ProgramFacts
 from copter.problem.solution import Solution
 from tests.copter.by_highs import highs
 
-MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
-PROGRAM_METHODS = ("auto", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
+MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior")
+PROGRAM_METHODS = ("auto", "blocks", "proximal", "price_descent", "simplex", "interior")
 
 
 def jobs(rows: int, requests: int, seed: int, private: bool = False) -> Model:
@@ -126,7 +126,7 @@ def test_methods_for_private_rows(method: str) -> None:
     assert solution.method == ("basis" if method == "auto" else method)
 
 
-@pytest.mark.parametrize("method", ["basis", "proximal", "coordinate_descent"])
+@pytest.mark.parametrize("method", ["basis", "proximal", "price_descent"])
 def test_methods_that_do_not_take_private_rows_say_which_do(method: str) -> None:
     session = Session(jobs(4, 20, seed=1, private=True), Settings(method=method))  # type: ignore[arg-type]
     with pytest.raises(copter.SettingsError, match="'blocks', 'interior' or 'simplex'"):

@@ -20,7 +20,7 @@ def test_the_command_line_offers_every_method_and_no_other() -> None:
     assert set(METHOD_NAMES) <= set(POLICY_NAMES) == set(POLICIES)
 
 
-@pytest.mark.parametrize("method", ["coordinate_descent", "basis"])
+@pytest.mark.parametrize("method", ["price_descent", "basis"])
 def test_a_simulation_by_a_named_method_has_the_rounds_solved_by_it(method: str, tmp_path) -> None:
     tape = tmp_path / "day.tape"
     found = CliRunner().invoke(cli, ["simulate", "sia", *DAY, "--method", method, "--tape", str(tape), "--json"])

@@ -267,3 +267,17 @@ def test_a_refit_pins_what_was_not_observed() -> None:
     every = refitting.refit(observed([(1, 1), (1, 2), (1, 4), (2, 8), (4, 16)]))
     for n, k, m, step, _ in observed([(1, 1), (1, 4), (2, 8)]):
         assert float(step_time_s(every, n, k, m)) == pytest.approx(step, rel=0.3)
+
+
+def test_hints_say_whether_a_job_has_run_or_was_only_profiled() -> None:
+    agent = JobAgent(CIFAR, FitCache(), CIFAR.max_batch_size)
+    agent.seed("t4", T4.observations(1, 1))
+    agent.seed_noise()
+    profiled = agent.hints()
+    assert profiled is not None
+    assert (profiled.profiled_only, profiled.max_gpus) == (True, {"t4": 1})
+    agent.tune("t4", (1,))
+    agent.observe("t4", (1,), 0.5, 0.4, 900.0)
+    ran = agent.hints()
+    assert ran is not None
+    assert (ran.profiled_only, ran.max_gpus) == (False, {"t4": 1})

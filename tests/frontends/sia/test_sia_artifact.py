@@ -371,10 +371,12 @@ def test_every_profiling_mode_finishes_its_jobs(profiling: str) -> None:
     assert (result.jobs["completion_s"].astype(float) % 1 == 0).all()  # whole seconds
 
 
-def test_a_lone_job_starts_on_one_gpu_and_doubles_at_most() -> None:
+@pytest.mark.parametrize("semantics", [SIA_ARTIFACT, SIA_THESIS], ids=lambda each: each.name)
+def test_a_lone_job_starts_on_one_gpu_and_doubles_at_most(semantics: Semantics) -> None:
+    """Thesis 3.3.1: exactly one GPU at first, though the job was profiled on one GPU of each type before."""
     cluster = named_cluster("sia-het")
-    policy = SiaPolicy(cluster, semantics=SIA_ARTIFACT)
-    run = Simulation(cluster, [Job("j", "cifar10")], policy, GoodputModel(PLACES), semantics=SIA_ARTIFACT)
+    policy = SiaPolicy(cluster, semantics=semantics)
+    run = Simulation(cluster, [Job("j", "cifar10")], policy, GoodputModel(PLACES), semantics=semantics)
     most = 0
     while not run.finished:
         run.step()

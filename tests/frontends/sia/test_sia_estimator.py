@@ -62,6 +62,16 @@ def test_a_job_at_most_doubles_what_it_has_had_of_any_type(kind: str, had: int, 
     assert all(usable(alone, other) == [1] for other in PER_NODE if other != kind)
 
 
+@pytest.mark.parametrize(("further", "first"), [({}, 1), ({"min_gpus": 3}, 4)])
+def test_a_profiled_job_starts_on_one_gpu_and_doubles_from_what_it_ran_on(further: dict[str, int], first: int) -> None:
+    """Thesis 3.3.1: exactly one GPU at first, or the fewest that the job can run on."""
+    made, job = estimator(profiling="bootstrap"), Job("j", "cifar10", **further)
+    seen = hints("cifar10", t4=1, rtx=1, a100=1)
+    before = made.row(job, replace(seen, profiled_only=True))
+    assert {kind: max(usable(before, kind)) for kind in PER_NODE} == dict.fromkeys(PER_NODE, first)
+    assert max(usable(made.row(job, seen), "t4")) == max(2, first)
+
+
 def test_without_a_growth_limit_the_batch_limits_the_gpus() -> None:
     known = PROFILES["bert"]
     row = estimator(growth=None).row(Job("j", "bert"), hints("bert", t4=1))

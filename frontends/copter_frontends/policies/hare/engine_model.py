@@ -17,7 +17,6 @@ from copter_frontends.policy_kit import Edits
 # absolute divided by relative tolerance; large, as GPU seconds are large numbers in the solver's units
 ABSOLUTE = 100.0
 KINDS = 64  # more GPU types than there are, for numbers that name columns
-KINDS = 64  # more than there are GPU types, for the numbers that name columns
 Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
 
 

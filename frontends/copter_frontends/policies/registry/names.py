@@ -81,5 +81,5 @@ METHOD_NAMES = (
 )
 """Policies whose sessions use the method named by ``--method``."""
 
-METHOD_CHOICES = ("auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
+METHOD_CHOICES = ("auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior")
 """The values of :attr:`copter.Settings.method`."""

@@ -12,7 +12,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.chronus.profiler import Profiler
-from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, utility_named
+from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, Unmeasured, utility_named
 from copter_frontends.policies.hare.policy import HarePolicy
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs
@@ -51,21 +51,26 @@ def _make_sia(
 def _hadar(mode: Any = "lp", prices: Any = None, utility: str = "jct") -> PolicyEntry:
     rule = OnlineRule() if prices is None else OnlineRule(prices=prices)
 
-    def make(cluster: Cluster, goodput_model: GoodputModel, _: str, settings: Settings) -> SchedulingPolicy:
+    def make(
+        cluster: Cluster, goodput_model: GoodputModel, _: str, settings: Settings, options: Mapping[str, Any]
+    ) -> SchedulingPolicy:
+        rates = GoodputThroughputs(cluster, goodput_model)
         return HadarPolicy(
             cluster,
-            GoodputThroughputs(cluster, goodput_model),
+            Unmeasured(rates) if options.get("unmeasured") else rates,
             utility=utility_named(utility),
             mode=mode,
             rule=rule,
             settings=settings,
         )
 
-    return PolicyEntry(make, has_lp=mode != "online")
+    return PolicyEntry(make, has_lp=mode != "online", takes_options=True)
 
 
-def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=settings)
+def _make_hops(
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, options: Mapping[str, Any]
+) -> SchedulingPolicy:
+    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=settings, **options)
 
 
 def _make_hare(
@@ -101,7 +106,7 @@ def _make_chronus(
         asked.rewards,
         lease_s=lease_s,
         round_s=round_of_lease_s(lease_s),
-        selective=True,
+        selective=asked.selective,
         profiler=Profiler() if asked.profiling else None,
     )
 
@@ -136,7 +141,7 @@ POLICIES: PartlyElsewhere[PolicyEntry] = PartlyElsewhere(
         "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
         "hadar": _hadar(),
         **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
-        "hops": PolicyEntry(_make_hops, has_lp=True),
+        "hops": PolicyEntry(_make_hops, has_lp=True, takes_options=True),
         "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
         "hare-relaxed": PolicyEntry(
             partial(_make_hare, relaxation="always"), True, takes_weights=True, takes_profiling=True, by_tasks=True

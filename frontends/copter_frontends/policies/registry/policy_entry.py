@@ -96,8 +96,6 @@ class PolicyEntry:
         if self.takes_weights:
             more = {"profiling": deadlines is not None and deadlines.profiling} if self.takes_profiling else {}
             return self.make(cluster, goodput_model, mode, settings, weights or {}, **more)
-        if self.takes_options:
-            return self.make(cluster, goodput_model, mode, settings, semantics, profiles, options or {})
-        if self.takes_semantics:
-            return self.make(cluster, goodput_model, mode, settings, semantics, profiles)
-        return self.make(cluster, goodput_model, mode, settings)
+        further: list[Any] = [semantics, profiles] if self.takes_semantics else []
+        further += [options or {}] if self.takes_options else []
+        return self.make(cluster, goodput_model, mode, settings, *further)

@@ -67,7 +67,8 @@ class HintedGoodput:
             return np.ones(len(self.gpus)) if job.gpus or not job.preemptible else result
         estimate = np.zeros(len(self.gpus))
         if job.gpus is not None:
-            hints = replace(hints, max_gpus={kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()})
+            most = {kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()}
+            hints = replace(hints, max_gpus=most, profiled_only=False)
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
             if kind in known.steps and len(mine):
@@ -75,7 +76,10 @@ class HintedGoodput:
         return estimate
 
     def _most(self, job: Job, hints: TrainingHints, kind: str) -> int:
-        """Return the most GPUs of a type a job may have next, by the growth limit and its batch sizes."""
+        """Return the most GPUs of a type a job may have next, by the growth limit and its batch sizes.
+
+        A job that has only been profiled starts on the smallest configuration (thesis 3.3.1).
+        """
         known, growth = self.profiles[job.application], self.semantics.growth
         shared = self.semantics.profiling != "none"
         most = 0
@@ -83,7 +87,9 @@ class HintedGoodput:
             if other not in known.steps:
                 continue
             room = known.max_batch_size // known.steps[other].min_local
-            grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), self._least(job))
+            had = hints.max_gpus.get(other, 0)
+            doubled = 0 if growth is None or hints.profiled_only else growth * had
+            grown = room if growth is None else max(doubled, self._least(job))
             most = max(most, min(grown, room))
         return most
 
@@ -111,7 +117,8 @@ class HintedGoodput:
         growth = self.semantics.growth
         if growth is None or job.gpus is not None or not job.preemptible:
             return row
-        most = growth * max(hints.max_gpus.values(), default=0) if hints is not None else 0
+        ran = hints is not None and not hints.profiled_only
+        most = growth * max(hints.max_gpus.values(), default=0) if hints is not None and ran else 0
         for k in range(len(self.types)):
             mine = np.flatnonzero((self.kind == k) & (row > 0))
             if len(mine):

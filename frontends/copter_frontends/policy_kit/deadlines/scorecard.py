@@ -36,11 +36,15 @@ class DeadlineOptions:
         Length of a lease; None for the paper's length.
     profiling : bool
         Whether jobs first run for a few minutes to measure their speed.
+    selective : bool
+        Whether Chronus refuses jobs that would take more from later ones than they bring (C6); False: admission as in
+        its paper.
     """
 
     rewards: Rewards
     lease_s: float | None = None
     profiling: bool = False
+    selective: bool = True
 
 
 def deadline_summary(

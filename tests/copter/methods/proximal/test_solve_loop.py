@@ -13,9 +13,9 @@ import pytest
 from copter import Settings, Status
 from copter.choose import KEPT, Choice
 from copter.methods.proximal import solve as loop
-from copter.methods.proximal.coordinate_descent import descent_direction
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Rows, Subproblem
+from copter.methods.proximal.price_descent import descent_direction
 from copter.methods.proximal.pricing import Priced
 from copter.methods.proximal.proximal_point import Progress
 from copter.methods.proximal.residuals import PrimalSide
@@ -355,7 +355,7 @@ def test_the_working_sets_goal_is_a_tenth_of_the_gap(parts: Parts, gap: float, g
 
 def test_the_direction_is_that_of_the_method(parts: Parts) -> None:
     made = begun(parts)
-    other = Solve(made.matrix, made.iterate, made.settings, Choice("coordinate_descent", "asked for"))
+    other = Solve(made.matrix, made.iterate, made.settings, Choice("price_descent", "asked for"))
     assert other.direction is descent_direction
     assert (other.offset, other.passes, other.newton_steps, other.proximal_steps) == (0.0, 0, 0, 0)
     assert (other.stalled_steps, other.trust_exits, other.fallback) == (0, 0, None)

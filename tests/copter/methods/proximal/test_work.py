@@ -69,7 +69,7 @@ CASES = {
     "covering": lambda rng: covering(rng, 120),
     "wide": lambda rng: wide(rng, 250),
 }
-METHODS = {"proximal": Settings(method="proximal"), "descent": Settings(method="coordinate_descent")}
+METHODS = {"proximal": Settings(method="proximal"), "descent": Settings(method="price_descent")}
 
 
 def worked(case: str, method: str) -> dict[str, int]:
