@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import Choice
+from copter.errors import EditNotAllowedError
 from copter.methods.answers import Ended, Proven, solution_of
 from copter.methods.protocol import Callback
 from copter.methods.solve import solve
@@ -23,6 +24,7 @@ from copter.model.values import ModelValues
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
+from copter.problem.worth import Worth
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
@@ -71,12 +73,32 @@ def worth_solve(
         infeasible = without_point(model, settings, watch)
         if infeasible is not None:
             return solution_of(model, infeasible, watch.elapsed_s, restart_reason)
+        require_totals(program, ledger, newton.upper)
     if answer.ended == "optimal":
         iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
     if callback is not None:
         callback(answer.passes, ended.proven.residuals.gap, ended.proven.residuals.primal_absolute)
     return solution_of(model, ended, watch.elapsed_s, restart_reason)
+
+
+def require_totals(program: WorthProgram, ledger: Ledger, upper: Floats) -> None:
+    """Raise EditNotAllowedError if rows without units leave a request nothing that its worth values at -inf.
+
+    A column is closed if it uses a row of at most zero units, on which no column has usage below zero.
+    """
+    parts = program.parts
+    used_up = ((upper <= 0.0) & program.packing)[parts["row"]] & (parts["value"] > 0.0)
+    before = np.append(0, np.cumsum(used_up))
+    open_rate = np.where(np.diff(before[parts["entry"]]) > 0, 0.0, parts["rate"])
+    for request, slot in ledger.slot_of.items():
+        held, at = ledger.worths.get(slot), int(program.place[slot])
+        mine = slice(parts["start"][at], parts["start"][at] + parts["count"][at])
+        if held is not None and parts["count"][at] and not open_rate[mine].any() and Worth(*held[0])(0.0) == -np.inf:
+            raise EditNotAllowedError(
+                f"request {request!r} can have nothing, as what it uses has no units, and its worth values that at "
+                "-inf: give the worth a floor, or remove the request"
+            )
 
 
 def without_point(model: Model, settings: Settings, watch: Watch) -> Ended | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,11 @@ class WorthEdits(Inventory):
     @staticmethod
     def _each(ids: list[Hashable], worths: Worth | Sequence[Worth] | None) -> list[Any]:
         """Return the worth of each request; None for those that stay."""
-        return [worths] * len(ids) if isinstance(worths, Worth) or worths is None else listed_for(ids, "worths", worths)
+        if isinstance(worths, Worth) or worths is None:
+            return [worths] * len(ids)
+        if isinstance(worths, str) or not isinstance(worths, Iterable):
+            raise InvalidDataError(f"worth is {worths!r}, must be one of copter.worth: copter.worth.log(), say")
+        return listed_for(ids, "worths", worths)
 
     def drop_worth(self, request: Hashable) -> None:
         """Take a request's worth away, so that its objective is linear again."""

@@ -165,3 +165,12 @@ def test_a_minimisation_has_no_worth() -> None:
     model.add_resources("gpu", 1)
     with pytest.raises(EditNotAllowedError, match="sense='max'"):
         model.add_request("a", [0.0], {"gpu": [1]}, worth=worth.log(), rates=1.0)
+
+
+@pytest.mark.parametrize("wrong", ["log", 5.0])
+def test_what_is_no_worth_is_named_as_such_and_adds_nothing(wrong: object) -> None:
+    model = Model(sense="max")
+    model.add_resources("gpu", 1.0)
+    with pytest.raises(InvalidDataError, match="must be one of"):
+        model.add_request("job", [0.0], {"gpu": [1.0]}, worth=wrong, rates=[1.0])  # type: ignore[arg-type]
+    assert model.n_requests == 0

@@ -254,3 +254,18 @@ def test_plans_ask_for_whole_requests_and_a_floor() -> None:
     model.update_integrality("a", True)
     with pytest.raises(InvalidDataError, match="give it a floor"):
         Session(model).solve_integer()
+
+
+@pytest.mark.parametrize("own", [worth.log(), worth.power(2.0)])
+def test_nothing_left_and_no_floor_is_an_error_that_names_the_request_and_the_model_goes_on(own: Worth) -> None:
+    model = Model(sense="max")
+    model.add_resources("gpu", 0.0)
+    model.add_resources("cpu", 1.0)
+    model.add_request("fed", [0.0, 0.0], {"gpu": [1.0, 0.0], "cpu": [0.0, 1.0]}, worth=own, rates=[1.0, 1.0])
+    session = Session(model)
+    assert session.solve().objective == pytest.approx(own(1.0), abs=1e-5)  # by the column that uses no GPU
+    model.add_request("starved", [0.0], {"gpu": [1.0]}, worth=own, rates=[1.0])
+    with pytest.raises(EditNotAllowedError, match=r"'starved' can have nothing.*floor"):
+        session.solve()
+    model.add_resources("gpu", 1.0)
+    assert session.solve().objective == pytest.approx(2.0 * own(1.0), abs=1e-5)
