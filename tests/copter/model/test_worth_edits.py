@@ -173,4 +173,4 @@ def test_what_is_no_worth_is_named_as_such_and_adds_nothing(wrong: object) -> No
     model.add_resources("gpu", 1.0)
     with pytest.raises(InvalidDataError, match="must be one of"):
         model.add_request("job", [0.0], {"gpu": [1.0]}, worth=wrong, rates=[1.0])  # type: ignore[arg-type]
-    assert model.n_requests == 0
+    assert len(model) == 0
