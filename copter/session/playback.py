@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from copter.errors import CopterError, SnapshotError
 from copter.problem.solution import Solution
 from copter.session.session import Session
@@ -133,10 +135,27 @@ class Playback:
                 raise SnapshotError(f"{record.where} cannot be played, edit {done} of the round: {error}") from error
         try:
             session.settings = Settings.saved({**mark["settings"], **self.instead})
-            (mark["deadline_s"], mark["watched"], mark["answer"]["status"], mark["answer"]["objective"])
+            (mark["deadline_s"], mark["watched"])
+            _require_answer(mark["answer"], session)
         except WRONG as error:
             raise SnapshotError(f"{record.where} cannot be played: {error}") from error
         return Round(record.round, record.stream, session, mark, plan, spent - ledger.told_s, done)
+
+
+def _require_answer(answer: dict[str, Any], session: Session) -> None:
+    """Raise one of `WRONG` unless a recorded answer has what `copter verify` reads of it."""
+    (answer["objective"], answer["bound"], answer["certified"])
+    if answer["status"] in ("primal_infeasible", "dual_infeasible") or "prices" not in answer:
+        return
+    place, column, ledger = answer["place"], answer["column"], session.model.ledger
+    if len(answer["prices"]) != len(ledger.row_of):
+        raise ValueError(f"its answer has {len(answer['prices'])} prices for {len(ledger.row_of)} resources")
+    if len(column) != len(place) or len(answer["x"]) > len(place):
+        raise ValueError("its answer has more values than columns")
+    sizes = ledger.matrix.sizes_of(np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of)))
+    known = (place >= 0) & (place < len(sizes))
+    if not known.all() or ((column < 0) | (column >= sizes[place])).any():
+        raise ValueError("its answer has a value of no column")
 
 
 def _edit(session: Session, operations: list[tuple[str, tuple[Any, ...]]]) -> int:

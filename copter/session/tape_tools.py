@@ -50,6 +50,11 @@ def described(path: PathLike) -> dict[str, Any]:
 
     `sha256` covers the models and edits only: two recordings of the same rounds agree in it, whatever the solver
     answered and however long it took.
+
+    Raises
+    ------
+    SnapshotError
+        If the tape is damaged, or holds an edit or an answer that cannot be: what :class:`Playback` refuses.
     """
     reader, digest = TapeReader(path), sha256()
     edits: dict[str, int] = {}
@@ -77,6 +82,8 @@ def described(path: PathLike) -> dict[str, Any]:
                 found["with_prices"] += "prices" in answer
             except (TypeError, ValueError, LookupError) as error:
                 raise SnapshotError(f"{record.where} does not hold a round: {error}") from error
+    for _ in Playback(path):  # applies every edit, and looks at every answer
+        pass
     found["torn_at"] = reader.torn
     return {**found, "sha256": digest.hexdigest(), "edits": edits, "answers": statuses}
 

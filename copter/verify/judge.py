@@ -147,4 +147,5 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
                 plan = after[3] if after[:2] == (b"PLAN", stream) else None
                 yield number, *judged(programs[stream], value[-1], plan)
         except FAULTS as error:
-            raise Unusable(f"round {number}: {type(error).__name__}: {error}") from error
+            lacks = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+            raise Unusable(f"round {number} cannot be read: {lacks}") from error

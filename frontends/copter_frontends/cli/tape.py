@@ -32,7 +32,11 @@ def tape() -> None:
 @click.argument("file", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def info(file: str, as_json: bool) -> None:
-    """Describe the contents of the tape FILE."""
+    """Describe the contents of the tape FILE.
+
+    Every edit is applied and every answer looked at, as for `copter replay` and `copter verify`: exit code 2 for a file
+    that one of them cannot use.
+    """
     found = _of(file, "described")
     if as_json:
         print_json(found)
