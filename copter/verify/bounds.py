@@ -10,6 +10,7 @@ import numpy as np
 from .program import Flat
 
 U = 2.0**-53  # largest relative error of one rounded operation in float64
+NEARLY, MOST_EQUATIONS = Fraction(1, 10**9), 60  # rates that are made zero: most, as a share of their terms; how many
 
 
 def rational(array: Any) -> Any:
@@ -117,9 +118,52 @@ def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False, box
     return sum(terms.tolist()) if exact else fsum(terms.tolist()) - 4 * U * fsum(abs(terms).tolist()) - 1e-300
 
 
+def corrected(flat: Flat, y: Any, with_costs: bool = True) -> Any:
+    """Return multipliers near y at which no column without a bound has a rate against it, solved in rationals.
+
+    Prices are floats: where two columns without bounds share rows, both rates may have to be zero, and are not quite.
+    """
+    y = rational(np.where(abs(y) < inf, y, 0))
+    y[flat.sums] = Fraction(0)
+    low, high, value, *rows = map(rational, (flat.low, flat.high, flat.value, flat.row_low, flat.row_high))
+    rate = rational(flat.cost * with_costs) - added(flat.column, value * y[flat.row], flat.n)
+    y[flat.sums] = price = of_sums(flat, rate, low, high, [each[flat.sums] for each in rows])
+    rate, at = rate - price[flat.owner], np.flatnonzero(y[flat.row])
+    value, row, column = value[at], flat.row[at], flat.column[at]
+    free = (flat.low == -inf) & (flat.high == inf)
+    wrong = ((flat.low == -inf) & (rate > 0)) | ((flat.high == inf) & (rate < 0))
+    size = added(column, abs(value * y[row]), flat.n)
+    touched = (size > 0) & (abs(rate) <= NEARLY * size)
+    equations = []
+    for j in np.flatnonzero((free | wrong) & touched)[:MOST_EQUATIONS].tolist():
+        own: dict[int, Any] = {}
+        for r, each in zip(row[column == j].tolist(), value[column == j].tolist(), strict=True):
+            own[r] = own.get(r, 0) + each
+        equations.append((own, rate[j]))
+    change: list[tuple[int, dict[int, Any], Any]] = []
+    while equations:  # elimination; rows that are left over do not change
+        own, right = equations.pop()
+        pivot = max((r for r in own if own[r]), key=lambda r: abs(own[r]), default=None)
+        if pivot is None:
+            continue
+        change.append((pivot, own, right))
+        for place, (other, told) in enumerate(equations):
+            if factor := other.get(pivot, 0) / own[pivot]:
+                for r, each in own.items():
+                    other[r] = other.get(r, 0) - factor * each
+                equations[place] = other, told - factor * right
+    shift: dict[int, Any] = {}
+    for pivot, own, right in reversed(change):
+        shift[pivot] = (right - sum(each * shift.get(r, 0) for r, each in own.items() if r != pivot)) / own[pivot]
+        y[pivot] += shift[pivot]
+    return y
+
+
 def attempts(flat: Flat, y: Any, with_costs: bool = True) -> Iterator[Any]:
-    """Yield what multipliers prove, the quickest proof first: outward, then with what rows imply, then in rationals."""
+    """Yield what multipliers prove, the quickest first: outward, with what rows imply, in rationals, corrected."""
     ways = (False, True) if (abs(flat.low) == inf).any() or (abs(flat.high) == inf).any() else (False,)
     for exact in (False, True):
         for box in ways:
             yield proven(flat, y, with_costs, exact, box)
+    if len(ways) > 1:
+        yield from (proven(flat, corrected(flat, y, with_costs), with_costs, True, box) for box in ways)

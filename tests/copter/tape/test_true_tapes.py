@@ -137,3 +137,12 @@ def test_a_small_tape_takes_little_memory(tmp_path: Path) -> None:
         list(TapeReader(tmp_path / "t"))
     with pytest.raises(verify.Unusable, match="damaged"):
         list(verify.verify(tmp_path / "t"))
+
+
+def test_a_ray_at_which_two_columns_without_bounds_have_to_cost_nothing(tmp_path: Path) -> None:
+    """Prices are floats, so that the two rates are zero but for rounding: rationals close what is left."""
+    from tests.adversary import taped
+
+    taped.recorded(6300, tmp_path / "tape")
+    first = next(iter(verify.verify(tmp_path / "tape")))
+    assert first == (0, ["ray"], [])

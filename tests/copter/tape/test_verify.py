@@ -92,7 +92,7 @@ def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
 def test_what_judges_tapes_stays_short() -> None:
     lines = {path.name: len(path.read_text().splitlines()) for path in Path(verify.__file__).parent.glob("*.py")}
     assert max(lines.values()) <= 300
-    assert lines["program.py"] + lines["judge.py"] + lines["bounds.py"] <= 540
+    assert lines["program.py"] + lines["judge.py"] + lines["bounds.py"] <= 585
 
 
 def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
