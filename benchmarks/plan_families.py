@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +22,7 @@ LOAD_GB = {"7b": 15.0, "70b": 140.0, "405b": 800.0}
 WORTH = {"gold": 6.0, "silver": 2.0, "batch": 0.5}
 
 
-class Family:
+class Family(ABC):
     """A model that changes: :meth:`churn` edits a share of its requests.
 
     Attributes
@@ -34,13 +35,13 @@ class Family:
         self.model = Model(sense)  # type: ignore[arg-type]
         self.next = 0
 
+    @abstractmethod
     def add(self) -> None:
         """Add one request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def change(self, request: object) -> None:
         """Change one request."""
-        raise NotImplementedError
 
     def churn(self, share: float) -> None:
         """Replace one request by a new one, and change a share of the others."""
