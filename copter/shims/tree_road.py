@@ -30,7 +30,8 @@ from copter.shims.searched import inward, plan_at, point_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-LAST = "last plan"
+LAST, BY_LP = "last plan", "the LP"
+WHOLE = 1e-6  # the LP's point is tried as a plan if its integer columns are this close to whole numbers
 LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
@@ -242,9 +243,13 @@ class Hunt:
             self.x, self.value, self.by = exact, self.sign * float(self.lp.c @ exact), by
 
     def know(self, solution: Solution) -> None:
-        """Take in the LP's bound."""
+        """Take in the LP's bound, and its point if that is a plan: the child finds none in a program without columns."""
         if isfinite(solution.bound) and solution.status is not Status.DUAL_INFEASIBLE:
             self.lp_bound = self.sign * (solution.bound - self.lp.offset)
+        if solution.status is Status.OPTIMAL and np.isfinite(solution.x).all():
+            whole = solution.x[self.lp.integrality]
+            if (np.abs(whole - np.rint(whole)) <= WHOLE).all():
+                self.take(solution.x, BY_LP)
 
     @property
     def bound(self) -> float:

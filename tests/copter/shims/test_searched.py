@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from copter import EditNotAllowedError, InvalidDataError, LinearProgram, Model, PrivateRows, Session, Settings
+from copter.highs.tree import Report
 from copter.shims import IntegerPlan, RestrictedShim, RoundingShim, require_feasible
 from copter.shims.draft import drafts_know
 from copter.shims.exact_points import ExactPoints
@@ -59,6 +60,15 @@ def test_small_models_get_the_best_plan_or_nearly_always(first: int) -> None:
     assert verdicts.count("best") >= 20
     assert verdicts.count("worse") <= 3
     assert verdicts.count("none") >= 5
+
+
+def test_a_model_without_columns_has_the_empty_plan_whatever_the_child_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("copter.highs.tree.Tree.reports", lambda self, wait_s=0.0: [Report(finished=True)])
+    model = Model(sense="min")
+    model.add_resource("row", 2.0)
+    model.set_count("row", 2.0, lower=0.0)
+    plan = Session(model).solve_integer()
+    assert (plan.is_feasible, plan.objective, plan.status.value) == (True, 0.0, "optimal")
 
 
 @pytest.mark.long
