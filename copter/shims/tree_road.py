@@ -243,7 +243,7 @@ class Hunt:
             self.x, self.value, self.by = exact, self.sign * float(self.lp.c @ exact), by
 
     def know(self, solution: Solution) -> None:
-        """Take in the LP's bound, and its point if that is a plan (the child may find none where there are no columns)."""
+        """Take in the bound of the LP, and its point if that is a plan (without columns the child may find none)."""
         if isfinite(solution.bound) and solution.status is not Status.DUAL_INFEASIBLE:
             self.lp_bound = self.sign * (solution.bound - self.lp.offset)
         if solution.status is Status.OPTIMAL and np.isfinite(solution.x).all():
