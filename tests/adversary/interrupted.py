@@ -262,6 +262,7 @@ def in_child(work: Callable[[], str | None]) -> str | None:
     child = os.fork()
     if child == 0:
         os.close(read)
+        sys.unraisablehook = lambda _: None  # Python prints what is raised in a weak reference's callback, and goes on
         try:
             found = work() or ""
         except BaseException as error:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -62,37 +61,6 @@ def test_right_answers_are_accepted(made: Callable[[Model], None], tmp_path: Pat
     ((_, checked, faults),) = verify.verify(tmp_path / "t")
     assert checked
     assert faults == []
-
-
-@pytest.fixture
-def impatient() -> Iterator[None]:
-    """Threads that change places as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_no_round_is_lost_while_the_model_is_edited(tmp_path: Path) -> None:
-    """The writing thread once read the table of requests while the caller edited it."""
-    rounds, count, rng = 40, 300, np.random.default_rng(0)
-    model = Model("max")
-    model.add_resources("g", count)
-    sizes = model.add_template({"g": [1, 2, 4]})
-    for request in range(count):
-        model.add_request(request, rng.uniform(1, 9, 3), template=sizes)
-    session = Session(model)
-    session.record(tmp_path / "t")
-    for turn in range(rounds):
-        session.solve()
-        with model.batch():
-            for k in range(20):
-                model.remove_request(20 * turn + k)
-                model.add_request(count + 20 * turn + k, rng.uniform(1, 9, 3), template=sizes)
-    session.record(None)
-    assert sum(each.kind == ROUND for each in TapeReader(tmp_path / "t")) == rounds
-    assert [faults for _, _, faults in verify.verify(tmp_path / "t")] == [[]] * rounds
 
 
 def test_whatever_goes_wrong_in_the_writer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
