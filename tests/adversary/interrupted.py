@@ -241,7 +241,7 @@ def judged(at: Scene, before: tuple[Any, ...], after: tuple[Any, ...], name: str
     whole = contents(model)
     if model.ledger.journal is not None:
         session.journal(None)
-        if contents(Session.load(at.folder / "journal").model) != whole:
+        if contents(journaled(at.folder)) != whole:
             return "the journal holds other edits than the model"
     if model.ledger.tape is not None:
         session.record(None)
@@ -254,6 +254,14 @@ def judged(at: Scene, before: tuple[Any, ...], after: tuple[Any, ...], name: str
             if tape == "tape" and name != "record(None)" and abs(played[-1][0].objective - right.objective) > 1e-5:
                 return "the tape plays to another optimum"
     return None
+
+
+def journaled(folder: Path) -> Model:
+    """The model that a journal leads to: from its own beginning, or from the snapshot that the call still saved."""
+    try:
+        return Session.load(folder / "journal").model
+    except copter.SnapshotError:
+        return Session.load(folder / "saved").model
 
 
 def in_child(work: Callable[[], str | None]) -> str | None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, SnapshotError, verify
+from copter.storage.files import require_path
 from copter.tape import TapeReader
 from copter.tape.layout import DIGEST, FREELY, ROUND, head, record
+from copter.tape.writer import TapeWriter
 
 
 def forced(model: Model) -> None:
@@ -114,3 +116,33 @@ def test_a_ray_at_which_two_columns_without_bounds_have_to_cost_nothing(tmp_path
     taped.recorded(6300, tmp_path / "tape")
     first = next(iter(verify.verify(tmp_path / "tape")))
     assert first == (0, ["ray"], [])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of weak references' callbacks
+def test_an_interrupted_recording_has_not_begun(tmp_path: Path) -> None:
+    """A signal in the start of a thread once came out as a RuntimeError, of a lock that nobody held."""
+    from tests.adversary.interrupted import interrupted
+
+    count = interrupted(lambda: TapeWriter(tmp_path / "whole").close(), -1)
+    assert count > 50
+    for place in range(1, count + 1):
+        made = tmp_path / str(place)
+        interrupted(lambda made=made: TapeWriter(made), place)  # type: ignore[misc]
+        if made.exists():  # interrupted in `close`, which this call has not, or by the collector
+            assert made.read_bytes() == head()
+        TapeWriter(tmp_path / f"after-{place}").discard()
+
+
+def test_a_path_whose_type_cannot_be_asked() -> None:
+    """Compiled code once went on with an exception set, which Python tells as a SystemError."""
+
+    class Signal(BaseException):
+        pass
+
+    class Odd:
+        @property
+        def __class__(self) -> type:  # type: ignore[override]
+            raise Signal
+
+    with pytest.raises(Signal):
+        require_path(Odd())
