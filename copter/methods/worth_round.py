@@ -16,6 +16,7 @@ from copter.methods.solve import solve
 from copter.methods.warm_state import WarmState
 from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
+from copter.methods.worth.tangents import by_tangents
 from copter.model.assembly import assemble
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
@@ -74,6 +75,7 @@ def worth_solve(
         if infeasible is not None:
             return solution_of(model, infeasible, watch.elapsed_s, restart_reason)
         require_totals(program, ledger, newton.upper)
+        answer = by_tangents(newton, answer, settings)
     if answer.ended == "optimal":
         iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)

@@ -7,7 +7,7 @@ from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from copter.methods.worth.program import WorthProgram
 from copter.runtime.watch import Watch
@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
 FALL = 0.3  # of the smoothing, from one level to the next
 LEAST_MU = 1e-13  # below, exponents lose all digits
-RISE = 2.0  # the next solve's smoothing over this one's, where this one's gap is below EASY of what is wanted
-EASY = 0.3
+RISE = 2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
+EASY = 0.6  # ... is wanted
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
 LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
@@ -82,7 +82,7 @@ class Newton:
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough = 1.0, ENOUGH
-        self.size = float(np.sum(np.abs(program.parts["size"])))  # a first idea of the objective's
+        self.size = program.size  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
         """Return prices at which every row's units together cost as much as an equal part of the worths."""
@@ -149,7 +149,8 @@ class Newton:
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""
-        return min(answer.mu * (RISE if answer.gap < EASY * self.tolerance else 1.0), FIRST_MU)
+        room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
+        return min(answer.mu * min(max(room, 1.0) ** 0.5, RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took."""
@@ -193,10 +194,8 @@ class Newton:
             scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
             flat = FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale
             diagonal += RIDGE * diagonal + flat + 1e-300
-            try:
-                step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
-            except LinAlgError:
-                step[free] = -slope[free] / diagonal
+            _, found, failed = dposv(part, slope[free])
+            step[free] = -slope[free] / diagonal if failed else -found
         return step
 
     def searched(self, y: Floats, slope: Floats, step: Floats, mu: float) -> Floats | None:
@@ -232,14 +231,14 @@ class Newton:
         used = passes.used
         over = used > self.upper
         shrinks = over & self.program.packing & (self.upper >= 0.0)
+        factor = None
         if shrinks.any():
             factor = np.ones(len(y))
             factor[shrinks] = np.maximum(self.upper[shrinks] / used[shrinks] * (1.0 - 1e-15), 0.0)
-            passes.shrink(factor)
-        objective, _ = passes.worth()
+        objective, _ = passes.settle(factor)
         highest, margin = passes.bound(y)
         self.passes += 2
-        constant = float(self.program.constant.sum()) + self.offset
+        constant = self.program.constant + self.offset
         paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
         margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
         violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
