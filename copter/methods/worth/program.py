@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Part = dict[str, Any]
 
+# a worth's numbers (then 1 and 0) in the order in which the passes read them: weight, floor, exponent or curvature
+READ = {LOG: [0, 1, 2], POWER: [1, 2, 0], QUADRATIC: [0, 3, 1]}
 WASTE = 2.0  # places per column in use, from which on the program is built anew
 ROOM = 1.3  # places made for each one in use, so that new requests are written into the same arrays
 LEAST_ROOM = 64  # ... and in addition
@@ -193,25 +195,22 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
     kind, curve, scale = np.zeros(n, dtype=np.int32), np.zeros((n, 3)), np.zeros(n)
     piece, n_pieces = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
     slopes, lengths = [0.0], [0.0]
-    of = [None if each is None else each[0] for each in held]
-    known: dict[Any, tuple[int, tuple[float, float, float]]] = {}
-    for at, worth in enumerate(of):
-        if worth is None:
-            continue
-        name, numbers = worth
-        if name == PIECES:
-            z, own = float(largest[at]), list(numbers[2::2])
-            piece[at], n_pieces[at] = len(slopes), (len(numbers)) // 2
-            slopes += numbers[1::2]
-            lengths += [*own, max(z - sum(own), 0.0)]
-            kind[at], curve[at, 0] = KINDS[name], numbers[0]
-            rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
-            scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
-            continue
-        found = known.get(worth)
-        if found is None:
-            found = known[worth] = KINDS[name], _three(name, numbers)
-        kind[at], curve[at] = found
+    names = np.array(["" if each is None else each[0][0] for each in held], dtype="U9")
+    for at in np.flatnonzero(names == PIECES).tolist():
+        numbers = held[at][0][1]  # type: ignore[index]
+        z, own = float(largest[at]), list(numbers[2::2])
+        piece[at], n_pieces[at] = len(slopes), (len(numbers)) // 2
+        slopes += numbers[1::2]
+        lengths += [*own, max(z - sum(own), 0.0)]
+        kind[at], curve[at, 0] = KINDS[PIECES], numbers[0]
+        rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
+        scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
+    for name, order in READ.items():
+        mine = np.flatnonzero(names == name)
+        if len(mine):
+            table = np.array([held[at][0][1] for at in mine.tolist()])  # type: ignore[index]
+            kind[mine] = KINDS[name]
+            curve[mine] = np.column_stack((table, np.ones(len(mine)), np.zeros(len(mine))))[:, order]
     a, floor, alpha = curve.T
     half = 0.5 * largest
     for name in (LOG, POWER):
@@ -228,10 +227,3 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
         "slopes": np.array(slopes),
         "lengths": np.array(lengths),
     }
-
-
-def _three(name: str, numbers: tuple[float, ...]) -> tuple[float, float, float]:
-    """Return the numbers of a worth other than pieces as the passes read them."""
-    if name == LOG:
-        return numbers[0], numbers[1], 1.0
-    return (numbers[1], numbers[2], numbers[0]) if name == POWER else (numbers[0], 0.0, numbers[1])

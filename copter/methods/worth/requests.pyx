@@ -55,9 +55,9 @@ cdef class Requests:
     cdef double[::1] s_, x_, point_, used_, q, weight
     cdef int[::1] near, hint
     cdef int[::1] only, mate  # of closed requests: their columns; -1 for being idle, and for no second one
-    cdef double[::1] until  # way of the prices at which a closed request opens; -INFINITY: it is open
+    cdef double[::1] until  # way of the prices at which a closed request opens; -INFINITY if it is open
     cdef double[::1] crowd  # slope of the last response between more than two columns, or 0
-    cdef double[::1] closed_used, last, unit  # usage of closed requests; prices of the last response; units of their way
+    cdef double[::1] closed_used, last, unit  # usage of closed requests; last prices; units of their way
     cdef double way, mu
     cdef bint is_apart  # whether the last response was found between one or two lines, with no other near
 
@@ -82,7 +82,7 @@ cdef class Requests:
 
     def grow(self, int n):
         """Take in new requests in the places up to the n-th, and what left: requests without columns."""
-        cdef int r, k, first
+        cdef int r, k
         self.n = n
         for r in range(n):
             self.most = max(self.most, self.count[r])
@@ -570,7 +570,7 @@ cdef class Requests:
         place : (slots,) place of each slot's request, or -1; column : (columns,) number within its request.
         """
         cdef int j
-        cdef Py_ssize_t slot, at, count = 0
+        cdef Py_ssize_t slot, count = 0
         cdef long long r
         key, value = np.empty(self.point_.shape[0], dtype=np.int64), np.empty(self.point_.shape[0])
         cdef long long[::1] keys = key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
 FALL = 0.3  # of the smoothing, from one level to the next
 LEAST_MU = 1e-13  # below, exponents lose all digits
-RISE = 2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
+RISE = (
+    2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
+)
 EASY = 0.6  # ... is wanted
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
 LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
@@ -82,6 +84,8 @@ class Newton:
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough = 1.0, ENOUGH
+        self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
+        self.hessian = np.zeros((len(self.lower), len(self.lower)))
         self.size = program.size  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
@@ -93,8 +97,6 @@ class Newton:
 
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
-        self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
-        self.hessian = np.zeros((len(y), len(y)))
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         spare = inf
         ended = "stalled"
@@ -150,7 +152,7 @@ class Newton:
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""
         room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
-        return min(answer.mu * min(max(room, 1.0) ** 0.5, RISE), FIRST_MU)
+        return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took."""

@@ -5,18 +5,18 @@ Slow and sure: for programs on which Newton's method stalls, because worths, rat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.methods.solve import solve
 from copter.methods.worth.program import Part
 from copter.methods.worth.requests import KINDS
 from copter.methods.worth.solve import Answer, Newton
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Status
+from copter.problem.solution import Solution, Status
 from copter.problem.worth import LOG, PIECES, POWER
 from copter.settings import Settings
 
@@ -122,7 +122,9 @@ class Tangents:
         )
 
 
-def by_tangents(newton: Newton, best: Answer, settings: Settings) -> Answer:
+def by_tangents(
+    newton: Newton, best: Answer, settings: Settings, solve: Callable[[LinearProgram, Settings], Solution]
+) -> Answer:
     """Return the answer of linear programs with more and more tangents, or `best` if they do not come to an optimum.
 
     Parameters
@@ -131,6 +133,9 @@ def by_tangents(newton: Newton, best: Answer, settings: Settings) -> Answer:
         It judges the points and the prices.
     best : Answer
         Where Newton's method has come.
+    settings : Settings
+    solve : callable
+        Solves a linear program.
     """
     passes, m = newton.program.passes, len(newton.upper)
     tangents = Tangents(newton.program.parts, newton.lower, newton.upper)
@@ -147,7 +152,8 @@ def by_tangents(newton: Newton, best: Answer, settings: Settings) -> Answer:
         answer = newton.judged(newton.clipped(-found.y[:m]), best.mu)
         if answer.gap <= newton.tolerance and newton.holds(answer):
             return newton.closed(answer, "optimal")
-        z = np.bincount(tangents.owner, tangents.rate * found.x[: len(tangents.columns)], len(tangents.kind))
+        totals = tangents.rate * found.x[: len(tangents.columns)]
+        z = np.bincount(tangents.owner, totals, len(tangents.kind)).astype(np.float64)
         at = tangents.curved
         over = np.zeros(len(tangents.kind))
         over[tangents.worthy] = found.x[len(tangents.columns) :]
