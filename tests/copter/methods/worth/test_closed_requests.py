@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import Model, Session, Status, worth
+from copter.methods.solve import solve
 from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Newton
 from copter.methods.worth.tangents import by_tangents
-from copter.methods.solve import solve
 from copter.problem.worth import Worth
 from copter.runtime.watch import Watch
 from copter.settings import Settings
