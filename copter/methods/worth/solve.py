@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 
 import numpy as np
@@ -84,6 +84,8 @@ class Newton:
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough = 1.0, ENOUGH
+        self._proof: tuple[Answer, Floats] | None = None
+        self._point: tuple[Answer, Floats] | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
         self.size = program.size  # a first idea of the objective's
@@ -100,6 +102,7 @@ class Newton:
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         spare = inf
         ended = "stalled"
+        level: Floats | None = None  # prices of the level before
         start = float(np.abs(y).max(initial=0.0)) + self.size
         while self.steps < MOST_STEPS:
             if self.watch():
@@ -121,6 +124,7 @@ class Newton:
                     spare = 0.1 * min(self.most_over, self.tolerance)
                 if mu <= LEAST_MU:
                     break
+                y, level = self.foreseen(y, level), y
                 mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
@@ -144,6 +148,13 @@ class Newton:
         good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
         return self.closed(answer, "optimal" if good else ended)
 
+    def foreseen(self, y: Floats, before: Floats | None) -> Floats:
+        """Return prices for the next level on the line through those of two levels, in the smoothing; of their signs."""
+        if before is None:
+            return y
+        found: Floats = y + FALL * (y - before)
+        return np.where(found * y > 0.0, found, y)
+
     def run_surely(self) -> Answer:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
         self.enough, self.damping, self.steps = SURELY, 1.0, 0
@@ -155,8 +166,12 @@ class Newton:
         return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
-        """Return an answer with how it ended and what it took."""
+        """Return an answer with how it ended and what it took; the passes hold its point and slopes."""
         answer.ended, answer.steps, answer.passes = ended, self.steps, self.passes
+        if self._proof is not None:
+            self.program.passes.slope[:] = self._proof[1]
+        if self._point is not None:
+            self.program.passes.point[:] = self._point[1]
         return answer
 
     def clipped(self, y: Floats) -> Floats:
@@ -246,7 +261,20 @@ class Newton:
         violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
         bound = highest + float(paid.sum()) + constant
         self.size = abs(objective + constant) if isfinite(objective) else self.size
-        return Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu)
+        return self.best_of(Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu))
+
+    def best_of(self, answer: Answer) -> Answer:
+        """Return the best point and the best bound so far: with less smoothing, bounds get better and points may not."""
+        passes = self.program.passes
+        if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
+            self._proof = answer, passes.slope.copy()
+        if self.holds(answer) and (self._point is None or answer.objective > self._point[0].objective):
+            self._point = answer, passes.point.copy()
+        point = answer if self._point is None else self._point[0]
+        proof = self._proof[0]
+        return replace(
+            answer, y=proof.y, bound=proof.bound, margin=proof.margin, objective=point.objective, over=point.over
+        )
 
     def holds(self, answer: Answer) -> bool:
         """Whether the rows hold within tolerance, together and each (F8)."""
