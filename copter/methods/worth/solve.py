@@ -149,7 +149,7 @@ class Newton:
         return self.closed(answer, "optimal" if good else ended)
 
     def foreseen(self, y: Floats, before: Floats | None) -> Floats:
-        """Return prices for the next level on the line through those of two levels, in the smoothing; of their signs."""
+        """Return prices for the next level, on the line through those of two levels; signs stay."""
         if before is None:
             return y
         found: Floats = y + FALL * (y - before)
@@ -264,7 +264,7 @@ class Newton:
         return self.best_of(Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu))
 
     def best_of(self, answer: Answer) -> Answer:
-        """Return the best point and the best bound so far: with less smoothing, bounds get better and points may not."""
+        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points."""
         passes = self.program.passes
         if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
             self._proof = answer, passes.slope.copy()
