@@ -90,7 +90,7 @@ def run_traffic(given: Mapping[str, Any]) -> int:
 
         page = write_traffic_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
-    own = SHOWN_ANYWAY[given["objective"]]
+    own = SHOWN_ANYWAY.get(given["objective"])
     columns = [each for each in TRAFFIC_COLUMNS if each[1] != own]
     return _show(given, summaries, columns, f"{workload.network.name}, {options.stream}", failed)
 

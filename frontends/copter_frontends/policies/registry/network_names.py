@@ -10,7 +10,7 @@ LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
 
 DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
 TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")
-TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation")
+TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation", "proportional")
 PATH_RULES = ("disjoint", "shortest")
 TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
 """And pop-K for any K."""
