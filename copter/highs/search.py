@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
-from copter.highs.tree import Floats, Point, Program, Report, Task
+from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
 
 Mask = NDArray[np.bool_]
@@ -32,6 +33,8 @@ EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch an
 TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
 DIVE_SHARE = 0.4  # share of the time left for the dive
+SMALL_DIVE_SHARE = 0.1  # the same for small programs
+GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
@@ -113,12 +116,16 @@ class Search:
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
         self.value, self.bound = np.inf, -np.inf
+        self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
         self.infeasible = self.solved = self.is_large = False
         self.told_bound = -np.inf
         self.size = FIRST_SIZE
         self.wants_first = False  # whether branch and bound ends at its first point
+        self.greedy = Greedy(
+            self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
+        )
 
     # The whole search -----------------------------------------------------------------------------------------------
 
@@ -134,31 +141,21 @@ class Search:
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self, changed: Mask) -> None:
-        start = self.task.start
-        if start is not None:
-            self.offer(start, "last plan")
-            if self.x is None and not self.over():
-                self._repair(start, changed)
+        self._from_start(changed)
         is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
-        if is_small and self.x is not None and not self.over():
-            self._whole(SMALL_TREE_SHARE * self.left_s)
+        if is_small and not self.over():
+            if self.is_rough:
+                self._relaxed(SMALL_DIVE_SHARE)
+            if not self.over():
+                self._whole(SMALL_TREE_SHARE * self.left_s)
         if self.over():
             return
-        began = time.perf_counter()
-        self._relax(FIRST_LP_SHARE * self.left_s)
-        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
         if self.relaxed is None:
-            # branch and bound as it is, until it has a point: no deadline may be worse than its own
-            if self.x is None and not self.over():
-                self._whole(self.left_s, first=True)
-            if not self.over():
-                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
-        if self.relaxed is not None:
-            if not self.over():
-                self._core(ROUNDING_SHARE * self.left_s)
-            if not self.over() and (self.x is None or not self.is_large):
-                self._dive(DIVE_SHARE * self.left_s)
-            if self.x is None and not self.over():
+            self._relaxed(DIVE_SHARE, core=True)
+        elif not self.over():
+            self._core(ROUNDING_SHARE * self.left_s)
+        if self.relaxed is not None and not self.over():
+            if self.is_rough:
                 self._whole(self.left_s, first=True)
             if not self.over():
                 self._near_lp(ROUNDING_SHARE * self.left_s)
@@ -173,6 +170,48 @@ class Search:
             self._whole((share if self.x is not None else 1.0) * self.left_s)
         if self.x is not None and not self.over():
             self._neighbourhoods(0.0)
+
+    def _from_start(self, changed: Mask) -> None:
+        """Find a first point: the start, the start after single moves or repaired, or single moves alone."""
+        start = self.task.start
+        if start is not None and np.isfinite(start).all():
+            holds = self.offer(start, "last plan")
+            base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
+            self._moved(base, "last plan" if holds else "last plan repaired")
+            if not holds and not self.over():
+                self._repair(start, changed)
+        if self.x is None and not self.over():
+            self._moved(self.greedy.free_point(), GREEDY)
+
+    def _relaxed(self, dive: float, core: bool = False) -> None:
+        """Solve the LP and look for points near it: by single moves, in its core, and by a dive for a share of the time."""
+        began = time.perf_counter()
+        self._relax(FIRST_LP_SHARE * self.left_s)
+        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
+        if self.relaxed is None:
+            # branch and bound as it is, until it has a point: no deadline may be worse than its own
+            if self.is_rough and not self.over():
+                self._whole(self.left_s, first=True)
+            if not self.over():
+                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
+        if self.relaxed is not None and not self.over():
+            for base in (self.greedy.near(self.relaxed), self._raised(self.relaxed)):
+                self._moved(base, "rounded LP")
+            if core and not self.over():
+                self._core(ROUNDING_SHARE * self.left_s)
+            if not self.over() and (self.is_rough or not self.is_large):
+                self._dive(dive * self.left_s)
+
+    def _raised(self, x: Floats) -> Floats:
+        """Return a point with its integer columns rounded up."""
+        return np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
+
+    def _moved(self, base: Floats, by: str) -> None:
+        """Offer a point after single moves."""
+        reduced = None if self.relaxed is None else self.reduced
+        found = self.greedy.point(base, reduced, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
+        if found is not None:
+            self.offer(found, by)
 
     @property
     def left_s(self) -> float:
@@ -195,7 +234,7 @@ class Search:
         value = float(self.cost @ x)
         if not value < self.value - 1e-9 * (1.0 + abs(value)) or not self.holds(x):
             return False
-        self.x, self.value = x, value
+        self.x, self.value, self.is_rough = x, value, by == GREEDY
         self._tell(Report(self.number, x, self.bound, by))
         return True
 
@@ -600,7 +639,7 @@ class Search:
         def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
             if event == kind.kCallbackMipImprovingSolution:
                 self.offer(whole(np.array(out.mip_solution, dtype=np.float64)), by)
-            elif self._stops(self.number) or (self.wants_first and self.x is not None):
+            elif self._stops(self.number) or (self.wants_first and not self.is_rough):
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))

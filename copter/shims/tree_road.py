@@ -13,7 +13,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.highs.tree import NAME, Program, Report, Tree, given_back, taken
+from copter.highs.tree import GREEDY, NAME, Program, Report, Tree, given_back, taken
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
@@ -36,6 +36,7 @@ LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
+CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -258,11 +259,11 @@ class Hunt:
 
     def follow(self, tree: Tree, until: float = np.inf, first: bool = False) -> None:
         """Take in the child's reports until it ends, the gap is closed, or time is over; with `first`, only until the
-        first point.
+        first point of the LP or the start.
         """
         finished, until = False, min(until, self.ask.until)
-        while not finished and not self._is_over() and not (first and self.x is not None):
-            left = until - time.perf_counter() - (self.check_s if self.waiting else 0.0)
+        while not finished and not self._is_over() and not (first and self.x is not None and self.by != GREEDY):
+            left = until - time.perf_counter() - (CHECK_ROOM * self.check_s if self.waiting else 0.0)
             if left <= 0.0:
                 break
             finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4))) or tree.is_idle
