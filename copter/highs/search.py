@@ -22,7 +22,7 @@ WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 1_000, 20_000  # programs up to this size go on to branch and bound at once
 SMALL_TREE_SHARE = 0.85  # TREE_SHARE of small programs
-FIRST_LP_SHARE = 0.2  # share of the time left that the LP may take before branch and bound looks for a first point
+FIRST_LP_SHARE = 0.4  # share of the time left that the LP may take before branch and bound looks for a first point
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -40,10 +40,12 @@ LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
 NODES = 500  # branch-and-bound nodes of one neighbourhood
 FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
+REPAIRS = (40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
 GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved early, or stopped by time
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
+LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
 
@@ -58,6 +60,8 @@ class Warm:
         Statuses of columns and rows.
     misses : int
         Tasks in a row that ended without a point.
+    is_rough : bool
+        Whether the last task ended without a point, or with one that was found without LP and start.
     """
 
     def __init__(self) -> None:
@@ -65,6 +69,7 @@ class Warm:
         self.lp: Any = None
         self.basis: tuple[list[Any], list[Any]] | None = None
         self.misses = 0
+        self.is_rough = True
 
 
 class Search:
@@ -120,6 +125,7 @@ class Search:
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
         self.infeasible = self.solved = self.is_large = False
+        self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = FIRST_SIZE
         self.wants_first = False  # whether branch and bound ends at its first point
@@ -138,12 +144,12 @@ class Search:
         elif not self.infeasible:
             self._whole(self.left_s)
         self.warm.misses = 0 if self.x is not None else self.warm.misses + 1
+        self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self, changed: Mask) -> None:
         self._from_start(changed)
-        is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
-        if is_small and not self.over():
+        if self.is_small and not self.over():
             if self.is_rough:
                 self._relaxed(SMALL_DIVE_SHARE)
             if not self.over():
@@ -163,8 +169,8 @@ class Search:
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        share = SMALL_TREE_SHARE if is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
-        if self.x is not None and not is_small and not self.over():
+        share = SMALL_TREE_SHARE if self.is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
+        if self.x is not None and not self.is_small and not self.over():
             self._neighbourhoods((1.0 - EARLY_SHARE) * self.left_s)
         if not self.over():
             self._whole((share if self.x is not None else 1.0) * self.left_s)
@@ -175,10 +181,10 @@ class Search:
         """Find a first point: the start, the start after single moves or repaired, or single moves alone."""
         start = self.task.start
         if start is not None and np.isfinite(start).all():
-            holds = self.offer(start, "last plan")
+            holds = self.offer(start, LAST)
             base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
-            self._moved(base, "last plan" if holds else "last plan repaired")
-            if not holds and not self.over():
+            self._moved(base, LAST if holds else REPAIRED)
+            if not holds and not self.warm.is_rough and not self.over():
                 self._repair(start, changed)
         if self.x is None and not self.over():
             self._moved(self.greedy.free_point(), GREEDY)
@@ -195,16 +201,15 @@ class Search:
             if not self.over():
                 self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
         if self.relaxed is not None and not self.over():
-            for base in (self.greedy.near(self.relaxed), self._raised(self.relaxed)):
-                self._moved(base, "rounded LP")
+            raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
+            for base in (self.greedy.near(self.relaxed), raised):
+                self._moved(base, ROUNDED)
+            if self.is_rough and not self.over():
+                self._complete(raised, ROUNDED)
             if core and not self.over():
                 self._core(ROUNDING_SHARE * self.left_s)
             if not self.over() and (self.is_rough or not self.is_large):
                 self._dive(dive * self.left_s)
-
-    def _raised(self, x: Floats) -> Floats:
-        """Return a point with its integer columns rounded up."""
-        return np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
 
     def _moved(self, base: Floats, by: str) -> None:
         """Offer a point after single moves."""
@@ -234,7 +239,8 @@ class Search:
         value = float(self.cost @ x)
         if not value < self.value - 1e-9 * (1.0 + abs(value)) or not self.holds(x):
             return False
-        self.x, self.value, self.is_rough = x, value, by == GREEDY
+        self.x, self.value = x, value
+        self.is_rough = by == GREEDY or (by in (LAST, REPAIRED) and self.warm.is_rough)
         self._tell(Report(self.number, x, self.bound, by))
         return True
 
@@ -479,13 +485,13 @@ class Search:
         group = self.program.group
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
         chosen = changed.copy()
-        for size in (2 * LEAST_SIZE, FIRST_SIZE, 4 * FIRST_SIZE):
+        for size in REPAIRS[:1] if self.is_small and self.x is not None else REPAIRS:
             rows = self.broken(base)
             touching = np.zeros(self.groups, dtype=bool)
             touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
             score = 2.0 * chosen + touching + self.rng.random(self.groups)
             chosen = chosen | self._largest(score, size)
-            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, "last plan repaired"):
+            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
                 return
             if self.over():
                 return

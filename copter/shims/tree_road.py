@@ -37,6 +37,7 @@ FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor f
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
 CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
+END_SHARE, END_S = 0.04, 0.02  # share of the time for the making of the plan; most seconds
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -59,6 +60,7 @@ class TreeRoad:
     def __init__(self) -> None:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
+        self._is_rough = True  # whether the last plan is missing, or was found without LP and start
 
     def __del__(self) -> None:
         """Leave the process to the next session."""
@@ -100,9 +102,12 @@ class TreeRoad:
             The last plan: start of the search, repaired if it no longer holds.
         ask : Ask
         """
+        left = ask.until - time.perf_counter()
+        ask = replace(ask, until=ask.until - max(min(END_SHARE * left, END_S), 0.0))
         lp = model.to_linear_program()
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
+        hunt.starts_rough = self._is_rough
         if start is not None:
             hunt.take(start, LAST)
         running = self._begin(model, lp, start, ask)
@@ -134,6 +139,7 @@ class TreeRoad:
                 hunt.bound_counts = False  # that of a smaller program
                 hunt.follow(again)
                 again.stop()
+        self._is_rough = hunt.is_rough
         return hunt.plan(solution, running is not None)
 
     def _begin(
@@ -232,6 +238,7 @@ class Hunt:
         self.check_s = self.check_at = 0.0  # longest time of one check; when the next one may be
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
+        self.starts_rough = False  # whether the last plan was found without LP and start
         self.infeasible = self.solved = self.is_ended = False
         self.why_ended = "out of time"
 
@@ -253,6 +260,11 @@ class Hunt:
                 self.take(solution.x, BY_LP)
 
     @property
+    def is_rough(self) -> bool:
+        """Whether there is no point, or one that was found without LP and start."""
+        return self.x is None or self.by == GREEDY or (self.by.startswith(LAST) and self.starts_rough)
+
+    @property
     def bound(self) -> float:
         """The better of the two bounds, of the minimisation."""
         return max(self.lp_bound, self.tree_bound)
@@ -262,7 +274,7 @@ class Hunt:
         first point of the LP or the start.
         """
         finished, until = False, min(until, self.ask.until)
-        while not finished and not self._is_over() and not (first and self.x is not None and self.by != GREEDY):
+        while not finished and not self._is_over() and not (first and not self.is_rough):
             left = until - time.perf_counter() - (CHECK_ROOM * self.check_s if self.waiting else 0.0)
             if left <= 0.0:
                 break
