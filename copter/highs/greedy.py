@@ -139,33 +139,31 @@ class Greedy:
 
     def _mend(self, row: int, price: list[float]) -> bool:
         """Move columns until a row holds, or none can; returns whether one was moved."""
-        first, end, short = self.rows.indptr[row], self.rows.indptr[row + 1], self._short(row)
-        found = []
-        for column, entry in zip(self.rows.indices[first:end].tolist(), self.rows.data[first:end].tolist(), strict=True):
-            step = self._step(column, entry, short)
-            if step:
-                found.append(((price[column] * step + 1e-9 * abs(step)) / self._gain(column, step), column, entry))
+        first, end = self.rows.indptr[row], self.rows.indptr[row + 1]
+        columns, entries = self.rows.indices[first:end].tolist(), self.rows.data[first:end].tolist()
         moved = False
-        for _, column, entry in sorted(found):
+        for _ in range(len(columns)):
             short = self._short(row)
             if short == 0.0:
                 break
-            step = self._step(column, entry, short)
-            if step:
-                self._move(column, step)
-                moved = True
+            best, choice = inf, (0, 0.0)
+            for column, entry in zip(columns, entries, strict=True):
+                sign = 1.0 if entry * short > 0.0 else -1.0
+                room = self._room(column, sign)
+                if room <= 0.0 or entry == 0.0:
+                    continue
+                step = abs(short / entry)
+                if self.is_integer[column]:
+                    step = -floor(-(step - EXACT))  # no fewer than one
+                step = sign * min(room, step)
+                rate = (price[column] * step + 1e-9 * abs(step)) / self._gain(column, step)
+                if rate < best:
+                    best, choice = rate, (column, step)
+            if not choice[1]:
+                break
+            self._move(*choice)
+            moved = True
         return moved
-
-    def _step(self, column: int, entry: float, short: float) -> float:
-        """Return how far a column can move to mend a row that is short by `short`, at most as far as it takes."""
-        if entry * short == 0.0:
-            return 0.0
-        sign = 1.0 if entry * short > 0.0 else -1.0
-        room = self._room(column, sign)
-        step = abs(short / entry)
-        if self.is_integer[column]:
-            step = -floor(-(step - EXACT))  # no fewer than it takes
-        return sign * min(room, step)
 
     def _gain(self, column: int, step: float) -> float:
         """Return how much a move mends of all broken rows, each in shares of its side."""

@@ -127,7 +127,7 @@ class Search:
         self.infeasible = self.solved = self.is_large = False
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
-        self.size = FIRST_SIZE
+        self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
         self.wants_first = False  # whether branch and bound ends at its first point
         self.greedy = Greedy(
             self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
@@ -201,7 +201,9 @@ class Search:
             if not self.over():
                 self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
         if self.relaxed is not None and not self.over():
-            raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
+            raised = np.clip(
+                np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper
+            )
             for base in (self.greedy.near(self.relaxed), raised):
                 self._moved(base, ROUNDED)
             if self.is_rough and not self.over():

@@ -37,7 +37,6 @@ FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor f
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
 CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
-END_SHARE, END_S = 0.04, 0.02  # share of the time for the making of the plan; most seconds
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -102,8 +101,6 @@ class TreeRoad:
             The last plan: start of the search, repaired if it no longer holds.
         ask : Ask
         """
-        left = ask.until - time.perf_counter()
-        ask = replace(ask, until=ask.until - max(min(END_SHARE * left, END_S), 0.0))
         lp = model.to_linear_program()
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
