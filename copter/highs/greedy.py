@@ -1,4 +1,4 @@
-"""Points found without an LP: columns are moved one by one so that broken rows hold, then to where they cost less (M17)."""
+"""Points by moves of single columns: until broken rows hold, then to where they cost less (M17)."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class Search:
             self._moved(self.greedy.free_point(), GREEDY)
 
     def _relaxed(self, dive: float, core: bool = False) -> None:
-        """Solve the LP and look for points near it: by single moves, in its core, and by a dive for a share of the time."""
+        """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
         began = time.perf_counter()
         self._relax(FIRST_LP_SHARE * self.left_s)
         self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
