@@ -82,7 +82,7 @@ class Greedy:
         """
         self.x, self.activity = x.tolist(), (self.matrix @ x).tolist()
         price = self.cost if reduced is None else reduced.tolist()
-        if not self._covered(price, until):
+        if not self._covered(price, reduced is None, until):
             return None
         self._improved(price, reduced is not None, until)
         return np.array(self.x)
@@ -117,9 +117,10 @@ class Greedy:
         for at in range(self.start[column], self.start[column + 1]):
             self.activity[self.index[at]] += self.entry[at] * step
 
-    def _covered(self, price: list[float], until: float) -> bool:
+    def _covered(self, price: list[float], largest_first: bool, until: float) -> bool:
         """Move columns until all rows hold: for each broken row those that cost least for what they mend."""
         counts = np.diff(self.rows.indptr)
+        weight = self._weights(counts) if largest_first else np.zeros(len(counts))
         for _ in range(PASSES):
             activity, (low, high) = np.array(self.activity), self._sides
             broken = np.flatnonzero(
@@ -129,13 +130,19 @@ class Greedy:
             if not len(broken):
                 return True
             moved = False
-            for row in broken[np.argsort(counts[broken], kind="stable")].tolist():
+            for row in broken[np.lexsort((-weight[broken], counts[broken]))].tolist():
                 if time.perf_counter() > until:
                     return False
                 moved = self._mend(row, price) or moved
             if not moved:
                 return False
         return not any(self._short(row) for row in range(len(self.row_lower)))
+
+    def _weights(self, counts: NDArray[np.int64]) -> Floats:
+        """Return how much a row's columns use of all rows: of bins' items, the heaviest are the hardest to place."""
+        n, m = len(self.cost), len(counts)
+        use = np.bincount(np.repeat(np.arange(n), np.diff(self.matrix.indptr)), np.abs(self.matrix.data), n)
+        return np.bincount(np.repeat(np.arange(m), counts), use[self.rows.indices], m)
 
     def _mend(self, row: int, price: list[float]) -> bool:
         """Move columns until a row holds, or none can; returns whether one was moved."""

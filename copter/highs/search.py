@@ -606,7 +606,13 @@ class Search:
             self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
         )
         status = self._branch(
-            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, self.x, self.task.max_nodes, True
+            lp,
+            min(seconds, self.left_s),
+            "branch and bound",
+            lambda x: x,
+            None if first else self.x,
+            self.task.max_nodes,
+            True,
         )
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
         self.wants_first = False
