@@ -46,6 +46,7 @@ BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive ro
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
 LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
+GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
 
@@ -70,6 +71,30 @@ class Warm:
         self.basis: tuple[list[Any], list[Any]] | None = None
         self.misses = 0
         self.is_rough = True
+
+
+class Ghost:
+    """Whether HiGHS believes in a better point than it has.
+
+    Attributes
+    ----------
+    best : float
+        The best value of a point that HiGHS was given or has shown.
+    seen : bool
+        Whether it has said a better one.
+    """
+
+    def __init__(self, best: float) -> None:
+        self.best, self.has_start, self.seen = best, np.isfinite(best), False
+
+    def found(self, value: float) -> None:
+        """Take in a point's value."""
+        self.best = min(self.best, value)
+
+    def of(self, value: float) -> bool:
+        """Take in the value that HiGHS says its best point has; returns whether there is no such point."""
+        self.seen = self.seen or (self.has_start and value < self.best - GHOST * (1.0 + abs(self.best)))
+        return self.seen
 
 
 class Search:
@@ -629,7 +654,32 @@ class Search:
         nodes: int | None,
         bounds: bool = False,
     ) -> Any:
-        """Run branch and bound on a program, offering all its points; returns HiGHS's model status."""
+        """Run branch and bound on a program, offering all its points; returns HiGHS's model status.
+
+        HiGHS's presolve assumes what holds for some optimal point only, and may turn a start into a point that is better
+        than any: HiGHS then proves an optimum that does not exist. Where its best value is below that of all its points
+        (`Ghost`), it runs again without the start.
+        """
+        until, ghost = time.perf_counter() + seconds, Ghost(np.inf if start is None else float(lp.c @ start))
+        status = self._branch_once(lp, seconds, by, whole, start, nodes, bounds, ghost)
+        if ghost.seen and (left := until - time.perf_counter()) > LEAST_S and not self.over():
+            status = self._branch_once(lp, left, by, whole, None, nodes, bounds, Ghost(np.inf))
+        elif ghost.seen:
+            status = None
+        return status
+
+    def _branch_once(
+        self,
+        lp: LinearProgram,
+        seconds: float,
+        by: str,
+        whole: Callable[[Floats], Floats],
+        start: Floats | None,
+        nodes: int | None,
+        bounds: bool,
+        ghost: Ghost,
+    ) -> Any:
+        """Run branch and bound once."""
         solver, highspy = silent_highs(), self.highspy
         options: list[tuple[str, Any]] = [
             ("threads", 1),
@@ -652,8 +702,12 @@ class Search:
 
         def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
             if event == kind.kCallbackMipImprovingSolution:
-                self.offer(whole(np.array(out.mip_solution, dtype=np.float64)), by)
-            elif self._stops(self.number) or (self.wants_first and not self.is_rough):
+                values = np.array(out.mip_solution, dtype=np.float64)
+                ghost.found(float(lp.c @ values))  # HiGHS's own value of it may be the ghost's
+                self.offer(whole(values), by)
+            elif ghost.of(out.mip_primal_bound) or self._stops(self.number):
+                answer.user_interrupt = True
+            elif self.wants_first and not self.is_rough:
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))
@@ -664,7 +718,10 @@ class Search:
         run_highs(solver)
         info, status = solver.getInfo(), solver.getModelStatus()
         if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-            x = whole(np.array(solver.getSolution().col_value))
+            values = np.array(solver.getSolution().col_value)
+            ghost.found(float(lp.c @ values))
+            ghost.of(float(info.objective_function_value))
+            x = whole(values)
             better = float(self.cost @ x) < self.value - 1e-9 * (1.0 + abs(self.value))
             if better and not self.offer(x, by):
                 self._complete(x, by)
