@@ -45,7 +45,8 @@ class Greedy:
         self._bounds = lower, upper
         self._integer, self._cost = is_integer, cost
         self.start, self.index, self.entry = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
-        self.row_lower, self.row_upper = row_lower.tolist(), row_upper.tolist()
+        self.row_lower: list[float] = row_lower.tolist()
+        self.row_upper: list[float] = row_upper.tolist()
         self.lower, self.upper = lower.tolist(), upper.tolist()
         self.is_integer, self.cost = is_integer.tolist(), cost.tolist()
         self.x: list[float] = []
@@ -142,7 +143,8 @@ class Greedy:
         """Return how much a row's columns use of all rows: of bins' items, the heaviest are the hardest to place."""
         n, m = len(self.cost), len(counts)
         use = np.bincount(np.repeat(np.arange(n), np.diff(self.matrix.indptr)), np.abs(self.matrix.data), n)
-        return np.bincount(np.repeat(np.arange(m), counts), use[self.rows.indices], m)
+        found: Floats = np.bincount(np.repeat(np.arange(m), counts), use[self.rows.indices], m).astype(np.float64)
+        return found
 
     def _mend(self, row: int, price: list[float]) -> bool:
         """Move columns until a row holds, or none can; returns whether one was moved."""

@@ -656,9 +656,9 @@ class Search:
     ) -> Any:
         """Run branch and bound on a program, offering all its points; returns HiGHS's model status.
 
-        HiGHS's presolve assumes what holds for some optimal point only, and may turn a start into a point that is better
-        than any: HiGHS then proves an optimum that does not exist. Where its best value is below that of all its points
-        (`Ghost`), it runs again without the start.
+        HiGHS's presolve assumes what holds for some optimal point only, and may turn a start into a point that is
+        better than any: HiGHS then proves an optimum that does not exist. Where its best value is below that of all its
+        points (`Ghost`), it runs again without the start.
         """
         until, ghost = time.perf_counter() + seconds, Ghost(np.inf if start is None else float(lp.c @ start))
         status = self._branch_once(lp, seconds, by, whole, start, nodes, bounds, ghost)
@@ -705,9 +705,7 @@ class Search:
                 values = np.array(out.mip_solution, dtype=np.float64)
                 ghost.found(float(lp.c @ values))  # HiGHS's own value of it may be the ghost's
                 self.offer(whole(values), by)
-            elif ghost.of(out.mip_primal_bound) or self._stops(self.number):
-                answer.user_interrupt = True
-            elif self.wants_first and not self.is_rough:
+            elif ghost.of(out.mip_primal_bound) or self._stops(self.number) or (self.wants_first and not self.is_rough):
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))

@@ -33,7 +33,8 @@ def soon() -> float:
 def test_a_packing_takes_what_is_worth_most_for_its_use() -> None:
     greedy = made([-6.0, -5.0, -9.0], [[2.0, 1.0, 9.0]], [-INF], [3.0], [1.0] * 3)
     point = greedy.point(greedy.free_point(), None, soon())
-    assert point is not None and point.tolist() == [1.0, 1.0, 0.0]
+    assert point is not None
+    assert point.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_bins_are_filled_first_and_then_closed() -> None:
@@ -42,7 +43,8 @@ def test_bins_are_filled_first_and_then_closed() -> None:
     greedy = made([0, 0, 0, 0, 2.0, 1.0], rows, [1, 1, -INF, -INF], [1, 1, 0, 0], [1.0] * 6)
     assert greedy.free_point().tolist() == [0, 0, 0, 0, 1, 1]
     point = greedy.point(greedy.free_point(), None, soon())
-    assert point is not None and point[4:].sum() == 1.0
+    assert point is not None
+    assert point[4:].sum() == 1.0
 
 
 def test_prices_order_the_moves() -> None:
@@ -50,13 +52,15 @@ def test_prices_order_the_moves() -> None:
     for reduced, taken in (([-1.0, 2.0], [1.0, 0.0]), ([2.0, -1.0], [0.0, 1.0])):
         greedy = made(cost, rows, [-INF], [1.0], [1.0, 1.0])
         point = greedy.point(np.zeros(2), np.array(reduced), soon())
-        assert point is not None and point.tolist() == taken
+        assert point is not None
+        assert point.tolist() == taken
 
 
 def test_an_upper_side_that_is_broken_is_mended_by_lowering() -> None:
     greedy = made([1.0, -1.0], [[2.0, 3.0]], [-INF], [4.0], [5.0, 5.0])
     point = greedy.point(np.array([0.0, 3.0]), None, soon())
-    assert point is not None and point.tolist() == [0.0, 1.0]
+    assert point is not None
+    assert point.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("until", [0.0, INF])
@@ -68,7 +72,8 @@ def test_no_point_where_none_is_or_no_time(until: float) -> None:
 def test_columns_without_limits_stay() -> None:
     greedy = made([-1.0, 1.0], [[0.0, 1.0]], [2.0], [INF], [INF, INF], [False, False])
     point = greedy.point(greedy.free_point(), None, soon())
-    assert point is not None and point.tolist() == [0.0, 2.0]
+    assert point is not None
+    assert point.tolist() == [0.0, 2.0]
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -90,8 +95,10 @@ def test_points_hold(seed: int) -> None:
         if point is None:
             assert not np.array_equal(start, inside)  # a point that holds already is never lost
             continue
-        assert (point >= -1e-9).all() and (point <= 4.0 + 1e-9).all()
+        assert (point >= -1e-9).all()
+        assert (point <= 4.0 + 1e-9).all()
         assert (point[whole] == np.rint(point[whole])).all()
-        assert (matrix @ point >= low - 1e-7).all() and (matrix @ point <= high + 1e-7).all()
+        assert (matrix @ point >= low - 1e-7).all()
+        assert (matrix @ point <= high + 1e-7).all()
         if np.array_equal(start, inside):
             assert greedy._cost @ point <= greedy._cost @ start + 1e-9

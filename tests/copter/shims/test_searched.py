@@ -297,5 +297,6 @@ def test_a_column_off_zero_by_rounding_does_not_spoil_a_point() -> None:
     )  # fmt: skip
     points = ExactPoints(lp)
     found = points(np.array([7.0 - 4e-14, 1.0, 4e-14, 0.0]))
-    assert found is not None and found.tolist() == [7.0, 1.0, 0.0, 0.0]
+    assert found is not None
+    assert found.tolist() == [7.0, 1.0, 0.0, 0.0]
     assert points.refused == 0
