@@ -1,0 +1,130 @@
+"""Scores of a shape's next task on a server of a class; the least one is the best. Equations PS4 to PS8."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from copter_frontends.servers.state_kernels import room
+
+STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
+"""Rules by number; the names are in `schemes.py`."""
+
+
+@numba.njit(cache=True)
+def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return the expected fragments of FGD: free GPU that the next task, drawn from the shares, cannot use."""
+    total, found = 0, 0.0
+    for g in range(len(gpu)):
+        total += gpu[g]
+    if total == 0:
+        return 0.0
+    for m in range(len(shapes.share)):
+        if shapes.share[m] <= 0.0:
+            continue
+        usable = shapes.gpus[m] > 0 and shapes.allowed[m, kind]
+        if not usable or room(shapes.need[m], shapes.gpus[m], shapes.milli[m], free, gpu) == 0:
+            found += shapes.share[m] * total
+            continue
+        for g in range(len(gpu)):
+            if gpu[g] < shapes.milli[m]:
+                found += shapes.share[m] * gpu[g]
+    return found
+
+
+@numba.njit(cache=True)
+def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return the expected worth, at prices, of what is free and of no use to as many tasks of a shape as fit (PS4)."""
+    value, found, last = 0.0, 0.0, len(price) - 1
+    for d in range(last):
+        value += price[d] * free[d]
+    for g in range(len(gpu)):
+        value += price[last] * gpu[g]
+    for m in range(len(shapes.share)):
+        if shapes.share[m] <= 0.0:
+            continue
+        used = 0.0
+        if shapes.allowed[m, kind]:
+            each = price[last] * shapes.gpus[m] * shapes.milli[m]
+            for d in range(last):
+                each += price[d] * shapes.need[m, d]
+            used = each * room(shapes.need[m], shapes.gpus[m], shapes.milli[m], free, gpu)
+        found += shapes.share[m] * (value - used)
+    return found
+
+
+@numba.njit(cache=True)
+def left_over(rule, shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return what a rule thinks of a server's free amounts; a task's score is by how much it grows."""
+    if rule == FRAGMENTATION:
+        return fragments(shapes, kind, free, gpu)
+    if rule == STRANDED:
+        return stranded(shapes, price, kind, free, gpu)
+    return 0.0
+
+
+@numba.njit(cache=True)
+def simple(rule, shapes, shape, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return the score of rules that look at shares of the type's capacity only."""
+    found, n, total = 0.0, free.shape[0], 0
+    for g in range(len(gpu)):
+        total += gpu[g]
+    worst, best = 0.0, 1.0
+    for d in range(n + 1):
+        size = capacity[kind, d]
+        if size == 0:
+            continue
+        have = free[d] / size if d < n else total / size
+        need = shapes.need[shape, d] / size if d < n else shapes.gpus[shape] * shapes.milli[shape] / size
+        worst, best = max(worst, have - need), min(best, have - need)
+        found += have * need if rule == DOT_PRODUCT else have - need
+    if rule == DOT_PRODUCT:
+        return -found
+    if rule == PROTEAN:
+        return worst - best + 1e-3 * found
+    return found
+
+
+@numba.njit(cache=True)
+def best_place(shapes, shape, gpu):  # type: ignore[no-untyped-def]
+    """Return the place of the fullest GPU on which a part of a GPU fits."""
+    best = 0
+    for g in range(len(gpu)):
+        if gpu[g] >= shapes.milli[shape]:
+            best = g
+    return best
+
+
+@numba.njit(cache=True)
+def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignore[no-untyped-def]
+    """Compute and keep the score and the GPU of a shape on a class; infinity where it does not fit."""
+    kind, free, gpu = board.state_kind[state], board.state_free[state], board.state_gpu[state]
+    part = shapes.gpus[shape] == 1 and shapes.milli[shape] < 1000
+    fits = shapes.allowed[shape, kind]
+    if not fits or room(shapes.need[shape], shapes.gpus[shape], shapes.milli[shape], free, gpu) == 0:
+        board.score[state, shape] = np.inf
+        return np.float32(np.inf)
+    place = best_place(shapes, shape, gpu) if part else 0
+    if rule == STRANDED or rule == FRAGMENTATION:
+        before = left_over(rule, shapes, price, capacity, kind, free, gpu)
+        rest, cut = free - shapes.need[shape], gpu.copy()
+        found, last = np.inf, -1
+        for g in range(len(gpu) if part else 1):
+            if part and (gpu[g] < shapes.milli[shape] or gpu[g] == last):
+                continue
+            if part:
+                last = gpu[g]
+                cut[g] -= shapes.milli[shape]
+            else:
+                for h in range(shapes.gpus[shape]):
+                    cut[h] = 0
+            grown = left_over(rule, shapes, price, capacity, kind, rest, cut) - before
+            if part:
+                cut[g] += shapes.milli[shape]
+            if grown <= found:
+                found, place = grown, g if part else 0
+    else:
+        found = simple(rule, shapes, shape, capacity, kind, free, gpu)
+    board.score[state, shape] = found
+    board.choice[state, shape] = place
+    return board.score[state, shape]
