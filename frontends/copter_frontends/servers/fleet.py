@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from copter_frontends.servers.board import DRAINING, FAILED, UP, WHOLE_GPU, Board, Floats, Ints, Shapes, board_of
 from copter_frontends.servers.errors import ServerError
 from copter_frontends.servers.place_kernels import link_groups
-from copter_frontends.servers.state_kernels import depart, enter, enter_all, leave, room
+from copter_frontends.servers.score_kernels import best_place
+from copter_frontends.servers.state_kernels import depart, enter, enter_all, leave, put_back, room, take
 
 MOST_AMOUNT = 1 << 40
 SPARE = 4096
@@ -246,6 +247,24 @@ class Fleet:
         self._check(tasks, self.tasks, "task")
         self.reserve(len(tasks))
         depart(self.board, self.shapes, tasks, self.jobs.shape, self.jobs.server, self.jobs.bits)
+
+    def start(self, task: int, server: int) -> None:
+        """Start a waiting task on a server; raises ServerError if it does not fit."""
+        board, k = self.board, int(self.jobs.shape[task])
+        own, place = self.shapes, 0
+        fits = board.status[server] == UP and own.allowed[k, board.kind[server]]
+        if not fits or not room(own.need[k], own.gpus[k], own.milli[k], board.free[server], board.gpu[server]):
+            raise ServerError(f"task {task} (shape {self.names[k]!r}) does not fit on server {server}")
+        self.reserve(1)
+        if own.gpus[k] > 0 and own.milli[k] < WHOLE_GPU:
+            place = best_place(own, k, self.board.state_gpu[self.board.state[server]])
+        self.jobs.bits[task] = take(self.board, own, server, k, place)
+        self.jobs.server[task] = server
+
+    def restore(self, tasks: Ints, server: Ints, bits: Ints) -> None:
+        """Put waiting tasks on the servers and GPUs that they had, where there is still room."""
+        self.reserve(len(tasks))
+        put_back(self.board, self.shapes, self.jobs, tasks, server, bits)
 
     def fail(self, servers: ArrayLike) -> Ints:
         """Lose servers; returns the tasks that ran there and wait again. Raises ServerError for an unknown server."""

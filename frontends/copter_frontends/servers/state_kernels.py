@@ -107,34 +107,30 @@ def enter_all(board):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def take(board, shapes, server, shape, place):  # type: ignore[no-untyped-def]
-    """Put a task on a server; `place` says which GPU, in the class's order; returns the GPUs as bits."""
-    value = board.state_gpu[board.state[server], place] if shapes.gpus[shape] > 0 else 0
+def shift(board, shapes, server, shape, bits, sign):  # type: ignore[no-untyped-def]
+    """Put a task with these GPUs (as bits) on a server (sign -1), or take it off (sign 1)."""
     leave(board, server)
     for d in range(board.free.shape[1]):
-        board.free[server, d] -= shapes.need[shape, d]
-    bits, left, milli = 0, shapes.gpus[shape], shapes.milli[shape]
+        board.free[server, d] += sign * shapes.need[shape, d]
     for g in range(board.gpu.shape[1]):
-        if left > 0 and board.gpu[server, g] == (value if milli < 1000 else 1000):
-            board.gpu[server, g] -= milli
-            bits |= 1 << g
-            left -= 1
-    board.running[server] += 1
+        if bits >> g & 1:
+            board.gpu[server, g] += sign * shapes.milli[shape]
+    board.running[server] -= sign
     enter(board, server)
-    return bits
 
 
 @numba.njit(cache=True)
-def give_back(board, shapes, server, shape, bits):  # type: ignore[no-untyped-def]
-    """Take a task off a server."""
-    leave(board, server)
-    for d in range(board.free.shape[1]):
-        board.free[server, d] += shapes.need[shape, d]
-    for g in range(board.gpu.shape[1]):
-        if bits >> g & 1:
-            board.gpu[server, g] += shapes.milli[shape]
-    board.running[server] -= 1
-    enter(board, server)
+def take(board, shapes, server, shape, place):  # type: ignore[no-untyped-def]
+    """Put a task on a server; `place` says which GPU, in the class's order; returns the GPUs as bits."""
+    bits, left, milli = 0, shapes.gpus[shape], shapes.milli[shape]
+    if left > 0:
+        value = board.state_gpu[board.state[server], place] if milli < 1000 else 1000
+        for g in range(board.gpu.shape[1]):
+            if left > 0 and board.gpu[server, g] == value:
+                bits |= 1 << g
+                left -= 1
+    shift(board, shapes, server, shape, bits, -1)
+    return bits
 
 
 @numba.njit(cache=True)
@@ -142,5 +138,14 @@ def depart(board, shapes, tasks, shape, server, bits):  # type: ignore[no-untype
     """Take running tasks off their servers; the arrays are those of all tasks."""
     for task in tasks:
         if server[task] >= 0:
-            give_back(board, shapes, server[task], shape[task], bits[task])
+            shift(board, shapes, server[task], shape[task], bits[task], 1)
             server[task] = -1
+
+
+@numba.njit(cache=True)
+def put_back(board, shapes, jobs, tasks, server, bits):  # type: ignore[no-untyped-def]
+    """Put tasks on the servers and GPUs that they had; -1 is none."""
+    for at in range(len(tasks)):
+        if server[at] >= 0:
+            shift(board, shapes, server[at], jobs.shape[tasks[at]], bits[at], -1)
+            jobs.server[tasks[at]], jobs.bits[tasks[at]] = server[at], bits[at]

@@ -1,0 +1,218 @@
+"""The policy: place everything by least stranded worth; where there is no room for all, by prices of shapes (PS1-PS6).
+
+A round with room for all needs no program: the plan is worth all there is. Otherwise the last prices of the shapes give
+a bound in whole numbers, and the plan is improved by exchanges; only if they are too far apart, the program over
+patterns is solved again from where it stood.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter import Settings
+from copter_frontends.policy_kit.stage_clock import StageClock
+from copter_frontends.servers.board import Floats, Ints
+from copter_frontends.servers.fleet import Fleet
+from copter_frontends.servers.pattern_kernels import exchange, fill_servers, useful_states
+from copter_frontends.servers.place_kernels import place_by_score
+from copter_frontends.servers.plan import PlacementPlan
+from copter_frontends.servers.program import PatternProgram, proven
+from copter_frontends.servers.score_kernels import STRANDED
+
+TARGET = 0.005
+"""Relative gap at which a round is not improved further."""
+SCARCITY = 4.0
+"""Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
+MOST_EXCHANGES = 3
+"""Passes of exchanges in a round at most."""
+
+
+class PlacementBase:
+    """What the schemes share: tasks that can never run, and the order of the others.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.never = dict(fleet.never)
+
+    def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
+        """Return the tasks that may run some day, and the reasons of the others."""
+        if not self.never:
+            return waiting, {}
+        shape = self.fleet.jobs.shape[waiting]
+        never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
+        names, why = self.fleet.names, self.never
+        return waiting[~never], {
+            task: f"shape {names[k]!r} is {why[k]}" for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True)
+        }  # fmt: skip
+
+    def done(self, tasks: Ints, refused: dict[int, str], bound: int, clock: StageClock) -> PlacementPlan:
+        """Return the plan of what has been started among the tasks."""
+        jobs = self.fleet.jobs
+        runs = jobs.server[tasks] >= 0
+        started = tasks[runs]
+        worth = int(self.fleet.shapes.worth[jobs.shape[started]].sum())
+        status = "all" if len(started) == len(tasks) else "feasible"
+        return PlacementPlan(started, tasks[~runs], refused, worth, bound, status, clock.seconds)
+
+
+class CopterPlacement(PlacementBase):
+    """Places tasks round by round with a proven gap.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    settings : Settings, optional
+    one_by_one : bool
+        Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
+        there is no program and no bound.
+
+    Attributes
+    ----------
+    price : ndarray (shapes,) of int64
+        Worth of one more waiting task of each shape; the whole worth while there is room for all.
+    """
+
+    def __init__(self, fleet: Fleet, settings: Settings | None = None, one_by_one: bool = False) -> None:
+        super().__init__(fleet)
+        self.program = PatternProgram(fleet.shapes, settings)
+        self.one_by_one = one_by_one
+        self.price = fleet.shapes.worth.copy()
+        self.amounts = self._amounts()
+        size = fleet.shapes.need @ self.amounts[:-1] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-1]
+        self.size: Floats = size
+        self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
+        density = fleet.shapes.worth / np.maximum(size, 1e-300)
+        self.rank = np.empty(len(size), dtype=np.int64)
+        self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
+
+    def _amounts(self) -> Floats:
+        """Return the price of a unit of every dimension that stranding counts with: by how scarce each one is (PS4)."""
+        fleet = self.fleet
+        whole = fleet.capacity[fleet.board.kind].sum(axis=0).astype(np.float64)
+        needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        asked = (fleet.shapes.share @ needs) / np.maximum(whole, 1.0)
+        weight = np.where(whole > 0.0, (asked / max(float(asked.max()), 1e-300)) ** SCARCITY, 0.0)
+        return weight / np.maximum(whole, 1.0)
+
+    def plan(self, waiting: Ints) -> PlacementPlan:
+        """Start waiting tasks, the most that is found, and return what was done."""
+        clock = StageClock()
+        fleet = self.fleet
+        tasks, refused = self.possible(waiting)
+        fleet.reserve(2 * len(tasks))
+        if self.one_by_one:
+            self._place(tasks)
+            clock.end("shim")
+            return self.done(tasks, refused, -1, clock)
+        board, shape = fleet.board, fleet.jobs.shape[tasks]
+        count, home = board.state_count.copy(), board.state.copy()
+        asked = np.bincount(shape, minlength=len(fleet.names))
+        clock.end("edit")
+        all_worth = int(asked @ fleet.shapes.worth)
+        short = bool(((self.price < fleet.shapes.worth) & (asked > 0)).any())  # the last round had no room for all
+        if not short:
+            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
+        missing = fleet.jobs.server[tasks] < 0
+        clock.end("shim")
+        if not short and not missing.any():
+            return self.done(tasks, refused, all_worth, clock)
+        states = useful_states(board, fleet.shapes, count, np.flatnonzero(asked))
+        price = np.minimum(self.price, fleet.shapes.worth)
+        bound = min(all_worth, proven(board, fleet.shapes, count, asked, states, price)[0])
+        clock.end("bound")
+        useful = np.zeros(len(count), dtype=np.bool_)
+        useful[states] = True
+        touched = np.flatnonzero(useful[home] & (home >= 0))
+        touched = touched[np.argsort(board.state_free[home[touched]] @ self.amounts[:-1], kind="stable")]
+        worth = self._improved(tasks, touched, bound)
+        clock.end("shim")
+        if worth < (1.0 - TARGET) * bound:
+            found = self.program.solve(board, count, asked, states, price)
+            self.price, bound = found.price, min(bound, found.bound)
+            clock.end("solve")
+            self._improved(tasks, touched, bound)
+            clock.end("shim")
+        if not (fleet.jobs.server[tasks] < 0).any():
+            self.price = fleet.shapes.worth.copy()
+        return self.done(tasks, refused, bound, clock)
+
+    def _place(self, order: Ints) -> None:
+        """Place tasks in order, each where it strands least."""
+        fleet = self.fleet
+        place_by_score(
+            STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark
+        )  # fmt: skip
+
+    def _improved(self, tasks: Ints, touched: Ints, bound: int) -> int:
+        """Place the tasks anew by prices, keep the better of both plans, exchange; returns the worth."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        worth = fleet.shapes.worth[jobs.shape[tasks]]
+        before = jobs.server[tasks].copy(), jobs.bits[tasks].copy()
+        had = int(worth[before[0] >= 0].sum())
+        fleet.depart(tasks)
+        fleet.reserve(3 * len(tasks))
+        self._by_prices(tasks, touched)
+        found = int(worth[jobs.server[tasks] >= 0].sum())
+        if found < had:
+            fleet.depart(tasks)
+            fleet.restore(tasks, *before)
+            found = had
+        for _ in range(MOST_EXCHANGES):
+            if found >= (1.0 - TARGET) * bound:
+                break
+            gained = self._exchanged(tasks)
+            found += gained
+            if not gained:
+                break
+        return found
+
+    def _queues(self, tasks: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return waiting tasks without a group by shape, first come first, and where each shape's begin and end."""
+        jobs = self.fleet.jobs
+        own = tasks[(jobs.server[tasks] < 0) & (jobs.group[tasks] < 0)]
+        shape = jobs.shape[own]
+        order = np.lexsort((own, shape))
+        ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
+        return own[order], np.concatenate(([0], ends[:-1])), ends
+
+    def _by_prices(self, tasks: Ints, touched: Ints) -> None:
+        """Place tasks: those that repel each other and are worth their price first, then patterns, then the rest."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        shape = jobs.shape[tasks]
+        ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
+        self._place(ranked[jobs.group[ranked] >= 0])
+        queue, first, ends = self._queues(tasks)
+        value = np.maximum(fleet.shapes.worth - self.price, 0)
+        if value.any():
+            fill_servers(fleet.board, fleet.shapes, jobs, value, touched, queue, first, ends, self.by_size)
+        left = ranked[jobs.server[ranked] < 0]
+        self._place(left)
+
+    def _exchanged(self, tasks: Ints) -> int:
+        """Exchange the round's tasks for others, server by server; returns the worth gained."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        runs = tasks[jobs.server[tasks] >= 0]
+        own = runs[np.argsort(jobs.server[runs], kind="stable")]
+        if not len(own):
+            return 0
+        servers, starts = np.unique(jobs.server[own], return_index=True)
+        fleet.reserve(4 * len(own))
+        queue, first, ends = self._queues(tasks)
+        room = _with_room(queue, first, ends, jobs.shape[own], len(fleet.names))
+        return int(
+            exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), *room, self.by_size)
+        )
+
+
+def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+    """Return the queues with free places before each shape's tasks, for as many as may come back."""
+    more = np.bincount(running, minlength=n)
+    shift = np.cumsum(more)
+    wide = np.full(len(queue) + int(more.sum()), -1, dtype=np.int64)
+    wide[np.arange(len(queue)) + np.repeat(shift, ends - first)] = queue
+    return wide, first + shift, ends + shift
