@@ -31,7 +31,10 @@ class Shapes(NamedTuple):
     worth : ndarray (shapes,) of int64
         Worth of a running task, in whole units, so that bounds are exact.
     share : ndarray (shapes,) of float64
-        Share of the shape among the tasks that are expected; sums to one.
+        Share of the shape among the tasks that are expected; sums to one. Shapes that differ in worth only have it on
+        the first one.
+    like : ndarray (shapes,) of int64
+        That first shape: its scores are the shape's.
     """
 
     need: Ints
@@ -40,6 +43,7 @@ class Shapes(NamedTuple):
     allowed: Bools
     worth: Ints
     share: Floats
+    like: Ints
 
 
 class Board(NamedTuple):
@@ -62,6 +66,8 @@ class Board(NamedTuple):
         Hash table of the classes.
     made : ndarray (1,) of int64
         Number of classes that have been made; those without servers stay until the table is built anew.
+    left : ndarray (states,) of float64
+        What the scheme's rule thinks of the free amounts; NaN where it has not been computed.
     score : ndarray (states, shapes) of float32
         Score of the shape's next task on a server of the class; NaN where it has not been computed.
     choice : ndarray (states, shapes) of int8
@@ -83,6 +89,7 @@ class Board(NamedTuple):
     state_gpu: Ints
     slots: Ints
     made: Ints
+    left: Floats
     score: NDArray[np.float32]
     choice: NDArray[np.int8]
 
@@ -96,5 +103,5 @@ def board_of(kind: Ints, status: Ints, running: Ints, free: Ints, gpu: Ints, sha
         np.zeros(states, dtype=np.int64), np.zeros(states, dtype=np.int64), np.full(states, -1, dtype=np.int64),
         np.zeros((states, free.shape[1]), dtype=np.int64), np.zeros((states, gpu.shape[1]), dtype=np.int64),
         np.full(1 << bits, -1, dtype=np.int64), np.zeros(1, dtype=np.int64),
-        np.full((states, shapes), np.nan, dtype=np.float32), np.zeros((states, shapes), dtype=np.int8),
+        np.full(states, np.nan), np.full((states, shapes), np.nan, dtype=np.float32), np.zeros((states, shapes), dtype=np.int8),
     )  # fmt: skip

@@ -132,7 +132,11 @@ def shapes_of(shapes: Sequence[TaskShape], types: Sequence[ServerType]) -> Shape
         unknown = sorted(set(each.types or ()) - set(names))
         if unknown:
             raise ServerError(f"shape {each.name!r} asks for type {unknown[0]!r}; there are {', '.join(names)}")
-    share = np.array([each.share for each in shapes], dtype=np.float64)
+    first: dict[tuple[object, ...], int] = {}
+    share, like = np.zeros(len(shapes)), np.zeros(len(shapes), dtype=np.int64)
+    for at, each in enumerate(shapes):
+        like[at] = first.setdefault((each.amounts, each.gpus, each.gpu_milli, each.types), at)
+        share[like[at]] += each.share
     return Shapes(
         np.array([each.amounts for each in shapes], dtype=np.int64),
         np.array([each.gpus for each in shapes], dtype=np.int64),
@@ -140,6 +144,7 @@ def shapes_of(shapes: Sequence[TaskShape], types: Sequence[ServerType]) -> Shape
         np.array([[each.types is None or name in each.types for name in names] for each in shapes], dtype=np.bool_),
         np.array([each.worth for each in shapes], dtype=np.int64),
         share / max(float(share.sum()), 1e-300),
+        like,
     )
 
 

@@ -50,7 +50,7 @@ def candidates(rule, board, shapes, price, capacity, shape):  # type: ignore[no-
 def put(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     """Start a task on a server whose score is known; returns the server's new class."""
     shape = jobs.shape[task]
-    jobs.bits[task] = take(board, shapes, server, shape, board.choice[board.state[server], shape])
+    jobs.bits[task] = take(board, shapes, server, shape, board.choice[board.state[server], shapes.like[shape]])
     jobs.server[task] = server
     return board.state[server]
 
@@ -59,13 +59,13 @@ def put(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
 def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # type: ignore[no-untyped-def]
     """Place tasks in order, each on a server of the class with the least score; the others stay waiting.
 
-    Tasks of a shape that follow each other share one heap. `mark` is scratch, its last entry the last stamp.
+    Tasks of like shapes that follow each other share one heap. `mark` is scratch, its last entry the last stamp.
     """
     heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
     shape = -1
     for task in order:
-        if jobs.shape[task] != shape:
-            shape = jobs.shape[task]
+        if shapes.like[jobs.shape[task]] != shape:
+            shape = shapes.like[jobs.shape[task]]
             heap = candidates(rule, board, shapes, price, capacity, shape)
         stamp = 0
         if jobs.group[task] >= 0:
@@ -114,7 +114,7 @@ def place_first(board, shapes, jobs, order, mark):  # type: ignore[no-untyped-de
                     passed = False
                     continue
                 state = board.state[server]
-                board.choice[state, shape] = best_place(shapes, shape, board.state_gpu[state])
+                board.choice[state, shapes.like[shape]] = best_place(shapes, shape, board.state_gpu[state])
                 put(board, shapes, jobs, task, server)
                 break
             if passed:

@@ -122,7 +122,9 @@ class CopterPlacement(PlacementBase):
         if not short and not missing.any():
             return self.done(tasks, refused, all_worth, clock)
         states = useful_states(board, fleet.shapes, count, np.flatnonzero(asked))
-        price = np.minimum(self.price, fleet.shapes.worth)
+        if not short:
+            self.price = np.zeros_like(fleet.shapes.worth)
+        price = self.price
         bound = min(all_worth, proven(board, fleet.shapes, count, asked, states, price)[0])
         clock.end("bound")
         useful = np.zeros(len(count), dtype=np.bool_)

@@ -37,7 +37,7 @@ def place_by_prices(board, shapes, jobs, price, order, mark):  # type: ignore[no
                     passed = False
                     continue
                 state = board.state[server]
-                board.choice[state, shape] = best_place(shapes, shape, board.state_gpu[state])
+                board.choice[state, shapes.like[shape]] = best_place(shapes, shape, board.state_gpu[state])
                 put(board, shapes, jobs, task, server)
                 break
             if passed:

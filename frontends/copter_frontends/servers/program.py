@@ -90,6 +90,7 @@ class PatternProgram:
         keys = [(int(board.state_kind[s]), *board.state_free[s].tolist(), *board.state_gpu[s].tolist()) for s in states]
         limits = count[states].astype(np.float64)
         bound, _, _, found = proven(board, self.shapes, count, waiting, states, price)
+        _, _, _, alone = proven(board, self.shapes, count, waiting, states, np.zeros_like(price))
         best, passes = Priced(price, bound), 0
         centre: Floats = price.astype(np.float64)
         with self.model.batch():
@@ -101,9 +102,8 @@ class PatternProgram:
             if self.patterns:
                 there = [(key, limit) for key, limit in zip(keys, limits, strict=True) if key in self.patterns]
                 self.model.update_limits([key for key, _ in there], [limit for _, limit in there])
-        while True:
-            if not self._put(keys, limits, found) or passes == MOST_PASSES:
-                break
+        self._put(keys, limits, alone)
+        while passes < MOST_PASSES and (self._put(keys, limits, found) or not passes):
             solution = self.session.solve()
             passes += 1
             duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)

@@ -54,7 +54,7 @@ def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def left_over(rule, shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
+def left_over(rule, shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return what a rule thinks of a server's free amounts; a task's score is by how much it grows."""
     if rule == FRAGMENTATION:
         return fragments(shapes, kind, free, gpu)
@@ -106,7 +106,10 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
         return np.float32(np.inf)
     place = best_place(shapes, shape, gpu) if part else 0
     if rule == STRANDED or rule == FRAGMENTATION:
-        before = left_over(rule, shapes, price, capacity, kind, free, gpu)
+        before = board.left[state]
+        if np.isnan(before):
+            before = left_over(rule, shapes, price, kind, free, gpu)
+            board.left[state] = before
         rest, cut = free - shapes.need[shape], gpu.copy()
         found, last = np.inf, -1
         for g in range(len(gpu) if part else 1):
@@ -118,7 +121,7 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
             else:
                 for h in range(shapes.gpus[shape]):
                     cut[h] = 0
-            grown = left_over(rule, shapes, price, capacity, kind, rest, cut) - before
+            grown = left_over(rule, shapes, price, kind, rest, cut) - before
             if part:
                 cut[g] += shapes.milli[shape]
             if grown <= found:

@@ -65,11 +65,11 @@ class Workload:
 
 
 def mixed_types(servers: int) -> list[ServerType]:
-    """Return three generations of servers: 64, 96 and 128 cores with 4, 6 and 8 GiB each, in parts of 3, 4 and 3."""
+    """Return three generations of servers: 64, 96 and 128 cores with 4, 4 and 6 GiB each, in parts of 3, 4 and 3."""
     if servers < 1:
         raise ServerError(f"{servers} servers: give 1 or more")
     counts = [3 * servers // 10, 4 * servers // 10]
-    sizes = ((64, 4), (96, 6), (128, 8))
+    sizes = ((64, 4), (96, 4), (128, 6))
     return [
         ServerType(f"gen{at + 1}", (1000 * cores, 1024 * cores * gib), count)
         for at, ((cores, gib), count) in enumerate(zip(sizes, [*counts, servers - sum(counts)], strict=True))
