@@ -9,6 +9,8 @@ from copter_frontends.servers.state_kernels import room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
 """Rules by number; the names are in `schemes.py`."""
+REST = 0.25
+"""Weight of what a shape leaves over when as many tasks as fit have come; what no task of it can use counts in full."""
 
 
 @numba.njit(cache=True)
@@ -34,7 +36,9 @@ def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
-    """Return the expected worth, at prices, of what is free and of no use to as many tasks of a shape as fit (PS4)."""
+    """Return the expected worth, at prices, of what is free and of no use to a shape: all where not one task fits, else
+    a part (REST) of what is left over when as many as fit have come (PS4).
+    """
     value, found, last = 0.0, 0.0, len(price) - 1
     for d in range(last):
         value += price[d] * free[d]
@@ -43,13 +47,16 @@ def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
     for m in range(len(shapes.share)):
         if shapes.share[m] <= 0.0:
             continue
-        used = 0.0
+        fit = 0
         if shapes.allowed[m, kind]:
-            each = price[last] * shapes.gpus[m] * shapes.milli[m]
-            for d in range(last):
-                each += price[d] * shapes.need[m, d]
-            used = each * room(shapes.need[m], shapes.gpus[m], shapes.milli[m], free, gpu)
-        found += shapes.share[m] * (value - used)
+            fit = room(shapes.need[m], shapes.gpus[m], shapes.milli[m], free, gpu)
+        if fit == 0:
+            found += shapes.share[m] * value
+            continue
+        each = price[last] * shapes.gpus[m] * shapes.milli[m]
+        for d in range(last):
+            each += price[d] * shapes.need[m, d]
+        found += shapes.share[m] * REST * (value - each * fit)
     return found
 
 
@@ -128,6 +135,8 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
                 found, place = grown, g if part else 0
     else:
         found = simple(rule, shapes, shape, capacity, kind, free, gpu)
+    if rule == FRAGMENTATION:  # as published: whole scores of 0 to 100, equal ones in random order
+        found = np.random.random() - np.floor(100.0 / (1.0 + np.exp(found / 1000.0)))
     board.score[state, shape] = found
     board.choice[state, shape] = place
     return board.score[state, shape]
