@@ -152,6 +152,15 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
 
 
 @numba.njit(cache=True)
+def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+    """Give each server its pattern, as far as tasks wait; returns the worth of what was started."""
+    gained = 0
+    for at in range(len(servers)):
+        gained += put_pattern(board, shapes, jobs, servers[at], patterns[at], queue, first, ends, by_size)
+    return gained
+
+
+@numba.njit(cache=True)
 def fill_servers(board, shapes, jobs, value, servers, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Give every server in turn its best pattern at the values; returns the worth of what was started (PS5)."""
     counts = np.zeros(len(value), dtype=np.int64)

@@ -13,7 +13,7 @@ from copter import Settings
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.servers.board import Floats, Ints
 from copter_frontends.servers.fleet import Fleet
-from copter_frontends.servers.pattern_kernels import exchange, fill_servers, useful_states
+from copter_frontends.servers.pattern_kernels import exchange, fill_servers, put_patterns, useful_states
 from copter_frontends.servers.place_kernels import place_by_score
 from copter_frontends.servers.plan import PlacementPlan
 from copter_frontends.servers.program import PatternProgram, proven
@@ -137,7 +137,7 @@ class CopterPlacement(PlacementBase):
             found = self.program.solve(board, count, asked, states, price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            self._improved(tasks, touched, bound)
+            self._improved(tasks, touched, bound, _on_servers(found.patterns, states, home))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price = fleet.shapes.worth.copy()
@@ -150,7 +150,7 @@ class CopterPlacement(PlacementBase):
             STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark
         )  # fmt: skip
 
-    def _improved(self, tasks: Ints, touched: Ints, bound: int) -> int:
+    def _improved(self, tasks: Ints, touched: Ints, bound: int, patterns: tuple[Ints, Ints] | None = None) -> int:
         """Place the tasks anew by prices, keep the better of both plans, exchange; returns the worth."""
         fleet, jobs = self.fleet, self.fleet.jobs
         worth = fleet.shapes.worth[jobs.shape[tasks]]
@@ -158,7 +158,7 @@ class CopterPlacement(PlacementBase):
         had = int(worth[before[0] >= 0].sum())
         fleet.depart(tasks)
         fleet.reserve(3 * len(tasks))
-        self._by_prices(tasks, touched)
+        self._by_prices(tasks, touched, patterns)
         found = int(worth[jobs.server[tasks] >= 0].sum())
         if found < had:
             fleet.depart(tasks)
@@ -182,7 +182,7 @@ class CopterPlacement(PlacementBase):
         ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
-    def _by_prices(self, tasks: Ints, touched: Ints) -> None:
+    def _by_prices(self, tasks: Ints, touched: Ints, patterns: tuple[Ints, Ints] | None) -> None:
         """Place tasks: those that repel each other and are worth their price first, then patterns, then the rest."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
@@ -190,6 +190,8 @@ class CopterPlacement(PlacementBase):
         self._place(ranked[jobs.group[ranked] >= 0])
         queue, first, ends = self._queues(tasks)
         value = np.maximum(fleet.shapes.worth - self.price, 0)
+        if patterns is not None:
+            put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
         if value.any():
             fill_servers(fleet.board, fleet.shapes, jobs, value, touched, queue, first, ends, self.by_size)
         left = ranked[jobs.server[ranked] < 0]
@@ -218,3 +220,22 @@ def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> t
     wide = np.full(len(queue) + int(more.sum()), -1, dtype=np.int64)
     wide[np.arange(len(queue)) + np.repeat(shift, ends - first)] = queue
     return wide, first + shift, ends + shift
+
+
+def _on_servers(patterns: list[tuple[int, Ints, Floats]], states: Ints, home: Ints) -> tuple[Ints, Ints]:
+    """Return (servers, a pattern for each): of every class as many servers as the program says, fractions rounded down,
+    then the largest fractions as long as there are servers.
+    """
+    order = np.argsort(home, kind="stable")
+    begins, stops = (np.searchsorted(home[order], states, side) for side in ("left", "right"))
+    servers, rows = [], []
+    for at, table, count in patterns:
+        free = order[begins[at] : stops[at]]
+        whole = np.floor(count + 1e-6).astype(np.int64)
+        left = min(len(free) - int(whole.sum()), int(np.ceil(float((count - whole).sum()) - 1e-6)))
+        whole[np.argsort(whole - count, kind="stable")[: max(left, 0)]] += 1
+        servers.append(free[: int(whole.sum())])
+        rows.append(np.repeat(table, whole, axis=0)[: len(free)])
+    if not servers:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+    return np.concatenate(servers), np.concatenate(rows)

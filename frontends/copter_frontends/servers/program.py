@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from copter import Model, Session, Settings
+from copter import Model, Session, Settings, Solution
 from copter_frontends.servers.board import Board, Floats, Ints, Shapes
 from copter_frontends.servers.pattern_kernels import bound_states
 
@@ -32,13 +32,15 @@ class Priced:
         Worth of one more waiting task of each shape.
     bound : int
         No plan of the round is worth more.
-    columns, passes : int
+    patterns : list of (int, ndarray (patterns, shapes), ndarray (patterns,))
+        The last solution: a place in `states`, patterns, and on how many servers of that class each one is.
+    passes : int
     """
 
     price: Ints
     bound: int
-    columns: int = 0
-    passes: int = 0
+    patterns: list[tuple[int, Ints, Floats]]
+    passes: int
 
 
 def proven(board: Board, shapes: Shapes, count: Ints, waiting: Ints, states: Ints, price: Ints) -> tuple[int, Ints, Ints, Ints]:
@@ -91,7 +93,7 @@ class PatternProgram:
         limits = count[states].astype(np.float64)
         bound, _, _, found = proven(board, self.shapes, count, waiting, states, price)
         _, _, _, alone = proven(board, self.shapes, count, waiting, states, np.zeros_like(price))
-        best, passes = Priced(price, bound), 0
+        best, passes, solution = (price, bound), 0, None
         centre: Floats = price.astype(np.float64)
         with self.model.batch():
             self.model.update_counts(self.rows, waiting.astype(np.float64))
@@ -109,12 +111,24 @@ class PatternProgram:
             duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)
             for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
                 bound, _, _, found = proven(board, self.shapes, count, waiting, states, at.astype(np.int64))
-                if bound < best.bound:
-                    best, centre = Priced(at.astype(np.int64), bound), at
+                if bound < best[1]:
+                    best, centre = (at.astype(np.int64), bound), at
                     break
-            if best.bound <= solution.objective * (1.0 + ENOUGH):
+            if best[1] <= solution.objective * (1.0 + ENOUGH):
                 break
-        return Priced(best.price, best.bound, sum(map(len, self.patterns.values())), passes)
+        chosen = [] if solution is None else self._chosen(keys, solution)
+        return Priced(*best, chosen, passes)
+
+    def _chosen(self, keys: list[Key], solution: Solution) -> list[tuple[int, Ints, Floats]]:
+        """Return the patterns that a solution uses, class by class."""
+        found = []
+        for at, key in enumerate(keys):
+            if key in self.patterns:
+                own = solution.of(key)
+                used = np.flatnonzero(own > 1e-6)
+                if len(used):
+                    found.append((at, _table(self.patterns[key])[used], own[used]))
+        return found
 
     def _put(self, keys: list[Key], limits: Floats, found: Ints) -> int:
         """Give every class the pattern that was found for it; returns how many are new."""
@@ -128,10 +142,15 @@ class PatternProgram:
         with self.model.batch():
             for at in changed:
                 own = self.patterns[keys[at]]
-                table = np.frombuffer(b"".join(own), dtype=np.int64).reshape(len(own), -1)
+                table = _table(own)
                 if keys[at] in self.model:
                     self.model.remove_request(keys[at])
                 used = np.flatnonzero(table.any(axis=0))
                 usage = {int(k): table[:, k].astype(np.float64) for k in used}
                 self.model.add_request(keys[at], table @ self.shapes.worth.astype(np.float64), usage, limit=limits[at])
         return len(changed)
+
+
+def _table(patterns: list[bytes]) -> Ints:
+    """Return patterns as an array (patterns, shapes)."""
+    return np.frombuffer(b"".join(patterns), dtype=np.int64).reshape(len(patterns), -1)
