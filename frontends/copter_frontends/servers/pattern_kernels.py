@@ -10,6 +10,8 @@ from copter_frontends.servers.state_kernels import room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
+MOST_LOOKS = 64
+"""Waiting tasks of a shape that are looked at for one whose group is not on the server yet."""
 SLACK = 0.5
 """Values are whole numbers, so that a bound below the best one plus this proves it, whatever the rounding."""
 
@@ -103,15 +105,12 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[
 
 
 @numba.njit(cache=True)
-def bound_states(board, shapes, value, most, count, states, best, bound, patterns):  # type: ignore[no-untyped-def]
-    """Write value, bound and pattern of each of some classes; returns the sum of count times bound."""
+def bound_rooms(shapes, rooms, value, most, bound, patterns):  # type: ignore[no-untyped-def]
+    """Write bound and pattern of each room; returns the sum of count times bound."""
     total = 0
-    for at in range(len(states)):
-        state = states[at]
-        best[at], bound[at] = best_pattern(
-            shapes, value, most, board.state_kind[state], board.state_free[state], board.state_gpu[state], patterns[at]
-        )
-        total += count[state] * bound[at]
+    for at in range(len(rooms.count)):
+        _, bound[at] = best_pattern(shapes, value, most, rooms.kind[at], rooms.free[at], rooms.gpu[at], patterns[at])
+        total += rooms.count[at] * bound[at]
     return total
 
 
@@ -133,6 +132,19 @@ def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True)
+def meets(jobs, task, server):  # type: ignore[no-untyped-def]
+    """Return whether a task of the same group, which repels its own, runs on the server."""
+    if jobs.group[task] < 0:
+        return False
+    other = jobs.first[jobs.group[task]]
+    while other >= 0:
+        if jobs.server[other] == server:
+            return True
+        other = jobs.next[other]
+    return False
+
+
+@numba.njit(cache=True)
 def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
     gained = 0
@@ -142,6 +154,14 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
                 break
             if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], board.free[server], board.gpu[server]) == 0:
                 break
+            at = first[k]
+            while at < ends[k] and meets(jobs, queue[at], server):
+                at += 1
+                if at == first[k] + MOST_LOOKS:
+                    at = ends[k]
+            if at >= ends[k]:
+                break
+            queue[at], queue[first[k]] = queue[first[k]], queue[at]
             place = best_place(shapes, k, board.state_gpu[board.state[server]]) if shapes.milli[k] < 1000 else 0
             task = queue[first[k]]
             jobs.bits[task] = take(board, shapes, server, k, place)
@@ -186,7 +206,7 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
         server, mine = servers[at], own[starts[at] : starts[at + 1]]
         worth = 0
         for task in mine:
-            if jobs.server[task] != server or jobs.group[task] >= 0:
+            if jobs.server[task] != server:
                 continue
             k = jobs.shape[task]
             worth += shapes.worth[k]
@@ -220,7 +240,7 @@ def as_before(board, shapes, jobs, server, mine, queue, first, by_size):  # type
     worth = 0
     for task in mine:
         k = jobs.shape[task]
-        if jobs.group[task] >= 0 or jobs.server[task] >= 0:
+        if jobs.server[task] >= 0:
             continue
         at = first[k]  # the task is among the first waiting ones of its shape: bring it to the front
         while queue[at] != task:

@@ -13,10 +13,11 @@ from copter import Settings
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.servers.board import Floats, Ints
 from copter_frontends.servers.fleet import Fleet
-from copter_frontends.servers.pattern_kernels import exchange, fill_servers, put_patterns, useful_states
+from copter_frontends.servers.pattern_kernels import exchange, fill_servers, put_patterns
 from copter_frontends.servers.place_kernels import place_by_score
 from copter_frontends.servers.plan import PlacementPlan
 from copter_frontends.servers.program import PatternProgram, proven
+from copter_frontends.servers.rooms import rooms_of
 from copter_frontends.servers.score_kernels import STRANDED
 
 TARGET = 0.005
@@ -110,34 +111,33 @@ class CopterPlacement(PlacementBase):
             clock.end("shim")
             return self.done(tasks, refused, -1, clock)
         board, shape = fleet.board, fleet.jobs.shape[tasks]
-        count, home = board.state_count.copy(), board.state.copy()
         asked = np.bincount(shape, minlength=len(fleet.names))
         clock.end("edit")
         all_worth = int(asked @ fleet.shapes.worth)
         short = bool(((self.price < fleet.shapes.worth) & (asked > 0)).any())  # the last round had no room for all
-        if not short:
-            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
-        missing = fleet.jobs.server[tasks] < 0
-        clock.end("shim")
-        if not short and not missing.any():
-            return self.done(tasks, refused, all_worth, clock)
-        states = useful_states(board, fleet.shapes, count, np.flatnonzero(asked))
-        if not short:
-            self.price = np.zeros_like(fleet.shapes.worth)
-        price = self.price
-        bound = min(all_worth, proven(board, fleet.shapes, count, asked, states, price)[0])
+        before = rooms_of(board, fleet.shapes, asked) if short else None
         clock.end("bound")
-        useful = np.zeros(len(count), dtype=np.bool_)
-        useful[states] = True
-        touched = np.flatnonzero(useful[home] & (home >= 0))
-        touched = touched[np.argsort(board.state_free[home[touched]] @ self.amounts[:-1], kind="stable")]
+        if before is None:
+            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
+            clock.end("shim")
+            if not (fleet.jobs.server[tasks] < 0).any():
+                return self.done(tasks, refused, all_worth, clock)
+            self.price = np.zeros_like(fleet.shapes.worth)
+            had = fleet.jobs.server[tasks].copy(), fleet.jobs.bits[tasks].copy()
+            fleet.depart(tasks)
+            before = rooms_of(fleet.board, fleet.shapes, asked)
+            fleet.restore(tasks, *had)
+        bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
+        touched = np.flatnonzero(before.of_server >= 0)
+        touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-1], kind="stable")]
+        clock.end("bound")
         worth = self._improved(tasks, touched, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
-            found = self.program.solve(board, count, asked, states, price)
+            found = self.program.solve(before, asked, self.price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            self._improved(tasks, touched, bound, _on_servers(found.patterns, states, home))
+            self._improved(tasks, touched, bound, _on_servers(found.patterns, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price = fleet.shapes.worth.copy()
@@ -174,20 +174,19 @@ class CopterPlacement(PlacementBase):
         return found
 
     def _queues(self, tasks: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return waiting tasks without a group by shape, first come first, and where each shape's begin and end."""
+        """Return waiting tasks by shape, first come first, and where each shape's begin and end."""
         jobs = self.fleet.jobs
-        own = tasks[(jobs.server[tasks] < 0) & (jobs.group[tasks] < 0)]
+        own = tasks[jobs.server[tasks] < 0]
         shape = jobs.shape[own]
         order = np.lexsort((own, shape))
         ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
     def _by_prices(self, tasks: Ints, touched: Ints, patterns: tuple[Ints, Ints] | None) -> None:
-        """Place tasks: those that repel each other and are worth their price first, then patterns, then the rest."""
+        """Place tasks: the program's patterns if there are any, then each server's best at the prices, then the rest."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
         ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
-        self._place(ranked[jobs.group[ranked] >= 0])
         queue, first, ends = self._queues(tasks)
         value = np.maximum(fleet.shapes.worth - self.price, 0)
         if patterns is not None:
@@ -222,15 +221,15 @@ def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> t
     return wide, first + shift, ends + shift
 
 
-def _on_servers(patterns: list[tuple[int, Ints, Floats]], states: Ints, home: Ints) -> tuple[Ints, Ints]:
-    """Return (servers, a pattern for each): of every class as many servers as the program says, fractions rounded down,
+def _on_servers(patterns: list[tuple[int, Ints, Floats]], room: Ints) -> tuple[Ints, Ints]:
+    """Return (servers, a pattern for each): of every room as many servers as the program says, fractions rounded down,
     then the largest fractions as long as there are servers.
     """
-    order = np.argsort(home, kind="stable")
-    begins, stops = (np.searchsorted(home[order], states, side) for side in ("left", "right"))
+    order = np.argsort(room, kind="stable")
+    begins, stops = (np.searchsorted(room[order], [at for at, _, _ in patterns], side) for side in ("left", "right"))
     servers, rows = [], []
-    for at, table, count in patterns:
-        free = order[begins[at] : stops[at]]
+    for (_, table, count), begin, stop in zip(patterns, begins, stops, strict=True):
+        free = order[begin:stop]
         whole = np.floor(count + 1e-6).astype(np.int64)
         left = min(len(free) - int(whole.sum()), int(np.ceil(float((count - whole).sum()) - 1e-6)))
         whole[np.argsort(whole - count, kind="stable")[: max(left, 0)]] += 1

@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 
 from copter import Model, Session, Settings, Solution
-from copter_frontends.servers.board import Board, Floats, Ints, Shapes
-from copter_frontends.servers.pattern_kernels import bound_states
+from copter_frontends.servers.board import Floats, Ints, Shapes
+from copter_frontends.servers.pattern_kernels import bound_rooms
+from copter_frontends.servers.rooms import Rooms
 
 MOST_PASSES = 12
 """Solves of a round's program at most."""
@@ -33,7 +35,7 @@ class Priced:
     bound : int
         No plan of the round is worth more.
     patterns : list of (int, ndarray (patterns, shapes), ndarray (patterns,))
-        The last solution: a place in `states`, patterns, and on how many servers of that class each one is.
+        The last solution: a room, patterns, and on how many servers of that class each one is.
     passes : int
     """
 
@@ -43,24 +45,23 @@ class Priced:
     passes: int
 
 
-def proven(board: Board, shapes: Shapes, count: Ints, waiting: Ints, states: Ints, price: Ints) -> tuple[int, Ints, Ints, Ints]:
-    """Return (bound, each class's value, each class's bound, patterns) at prices of the shapes, in whole numbers (PS2).
+def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[int, Ints]:
+    """Return (bound, each room's best pattern) at prices of the shapes, in whole numbers (PS2).
 
     Parameters
     ----------
-    count : ndarray (all states,)
-        Servers of every class before the round's tasks are placed.
+    rooms : Rooms
+    shapes : Shapes
     waiting : ndarray (shapes,)
-    states : ndarray (m,)
-        Every class on which one of the waiting shapes fits.
+        Tasks of each shape.
     price : ndarray (shapes,) of int64
         Any numbers from 0 on give a bound.
     """
     value = np.where(waiting > 0, shapes.worth - price, 0)
-    best, bound = np.zeros(len(states), dtype=np.int64), np.zeros(len(states), dtype=np.int64)
-    patterns = np.zeros((len(states), len(waiting)), dtype=np.int64)
-    total = bound_states(board, shapes, value, waiting, count, states, best, bound, patterns)
-    return int(total) + int(waiting @ price), best, bound, patterns
+    bound = np.zeros(len(rooms.count), dtype=np.int64)
+    patterns = np.zeros((len(rooms.count), len(waiting)), dtype=np.int64)
+    total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
+    return int(total) + int(waiting @ price), patterns
 
 
 @dataclass
@@ -84,40 +85,74 @@ class PatternProgram:
             self.model.add_resource(shape, 0.0)
         self.session = Session(self.model, self.settings or Settings())
 
-    def solve(self, board: Board, count: Ints, waiting: Ints, states: Ints, price: Ints) -> Priced:
-        """Return prices near the optimum of the program over all patterns, from some prices on.
-
-        `states` are the classes on which a waiting shape fits; parameters as in `proven`.
-        """
-        keys = [(int(board.state_kind[s]), *board.state_free[s].tolist(), *board.state_gpu[s].tolist()) for s in states]
-        limits = count[states].astype(np.float64)
-        bound, _, _, found = proven(board, self.shapes, count, waiting, states, price)
-        _, _, _, alone = proven(board, self.shapes, count, waiting, states, np.zeros_like(price))
-        best, passes, solution = (price, bound), 0, None
+    def solve(self, rooms: Rooms, waiting: Ints, price: Ints) -> Priced:
+        """Return prices near the optimum of the program over all patterns, from some prices on; see `proven`."""
+        keys = [
+            (kind, *free, *gpu)
+            for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
+        ]
+        limits = rooms.count.astype(np.float64)
+        bound, found = proven(rooms, self.shapes, waiting, price)
+        best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
-        with self.model.batch():
-            self.model.update_counts(self.rows, waiting.astype(np.float64))
-            gone = [key for key in self.patterns if key not in set(keys)]
-            self.model.remove_requests(gone)
-            for key in gone:
-                del self.patterns[key]
-            if self.patterns:
-                there = [(key, limit) for key, limit in zip(keys, limits, strict=True) if key in self.patterns]
-                self.model.update_limits([key for key, _ in there], [limit for _, limit in there])
-        self._put(keys, limits, alone)
-        while passes < MOST_PASSES and (self._put(keys, limits, found) or not passes):
+        self._begin(keys, limits, waiting)
+        self._put(keys, limits, [proven(rooms, self.shapes, waiting, np.zeros_like(price))[1], found])
+        while True:
             solution = self.session.solve()
             passes += 1
             duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)
+            tables = []
             for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
-                bound, _, _, found = proven(board, self.shapes, count, waiting, states, at.astype(np.int64))
+                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64))
+                tables.append(found)
                 if bound < best[1]:
                     best, centre = (at.astype(np.int64), bound), at
-                    break
-            if best[1] <= solution.objective * (1.0 + ENOUGH):
+            near = best[1] <= solution.objective * (1.0 + ENOUGH)
+            if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
                 break
-        chosen = [] if solution is None else self._chosen(keys, solution)
-        return Priced(*best, chosen, passes)
+        return Priced(*best, self._chosen(keys, solution), passes)
+
+    def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
+        """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
+        there = dict(zip(keys, limits.tolist(), strict=True))
+        gone = [key for key in self.patterns if key not in there]
+        for key in gone:
+            del self.patterns[key]
+        with self.model.batch():
+            self.model.update_counts(self.rows, waiting.astype(np.float64))
+            self.model.remove_requests(gone)
+            if self.patterns:
+                self.model.update_limits(list(self.patterns), [there[key] for key in self.patterns])
+
+    def _put(self, keys: list[Key], limits: Floats, tables: list[Ints]) -> int:
+        """Give every room the patterns that were found for it; returns how many rooms have new ones."""
+        changed, old = [], []
+        for found in tables:
+            for at in np.flatnonzero(found.any(axis=1)).tolist():
+                pattern = found[at].tobytes()
+                own = self.patterns.get(keys[at])
+                if own is None:
+                    self.patterns[keys[at]] = [pattern]
+                elif pattern not in own:
+                    own.append(pattern)
+                    if keys[at] in self.model:
+                        old.append(keys[at])
+                else:
+                    continue
+                changed.append(at)
+        changed = sorted(set(changed))
+        if not changed:
+            return 0
+        lists = [self.patterns[keys[at]] for at in changed]
+        table = _table([pattern for own in lists for pattern in own])
+        with self.model.batch():
+            self.model.remove_requests(list(dict.fromkeys(old)))
+            self.model.add_own_requests(
+                [keys[at] for at in changed], [len(own) for own in lists],
+                (table @ self.shapes.worth).astype(np.float64), sp.csc_array(table.T.astype(np.float64)),
+                resources=self.rows, limit=limits[changed],
+            )  # fmt: skip
+        return len(changed)
 
     def _chosen(self, keys: list[Key], solution: Solution) -> list[tuple[int, Ints, Floats]]:
         """Return the patterns that a solution uses, class by class."""
@@ -129,26 +164,6 @@ class PatternProgram:
                 if len(used):
                     found.append((at, _table(self.patterns[key])[used], own[used]))
         return found
-
-    def _put(self, keys: list[Key], limits: Floats, found: Ints) -> int:
-        """Give every class the pattern that was found for it; returns how many are new."""
-        changed = []
-        for at in np.flatnonzero(found.any(axis=1)).tolist():
-            own = self.patterns.setdefault(keys[at], [])
-            pattern = found[at].tobytes()
-            if pattern not in own:
-                own.append(pattern)
-                changed.append(at)
-        with self.model.batch():
-            for at in changed:
-                own = self.patterns[keys[at]]
-                table = _table(own)
-                if keys[at] in self.model:
-                    self.model.remove_request(keys[at])
-                used = np.flatnonzero(table.any(axis=0))
-                usage = {int(k): table[:, k].astype(np.float64) for k in used}
-                self.model.add_request(keys[at], table @ self.shapes.worth.astype(np.float64), usage, limit=limits[at])
-        return len(changed)
 
 
 def _table(patterns: list[bytes]) -> Ints:
