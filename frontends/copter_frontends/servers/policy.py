@@ -24,6 +24,8 @@ TARGET = 0.005
 """Relative gap at which a round is not improved further."""
 SCARCITY = 4.0
 """Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
+OPENING = 0.2
+"""Price of a wholly free server that gets its first task, in worths of a mean server at those prices."""
 MOST_EXCHANGES = 3
 """Passes of exchanges in a round at most."""
 
@@ -84,7 +86,7 @@ class CopterPlacement(PlacementBase):
         self.one_by_one = one_by_one
         self.price = fleet.shapes.worth.copy()
         self.amounts = self._amounts()
-        size = fleet.shapes.need @ self.amounts[:-1] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-1]
+        size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
         self.size: Floats = size
         self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
         density = fleet.shapes.worth / np.maximum(size, 1e-300)
@@ -92,13 +94,16 @@ class CopterPlacement(PlacementBase):
         self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
 
     def _amounts(self) -> Floats:
-        """Return the price of a unit of every dimension that stranding counts with: by how scarce each one is (PS4)."""
+        """Return the price of a unit of every dimension that stranding counts with, by how scarce each one is, and last
+        that of opening a server (PS4).
+        """
         fleet = self.fleet
         whole = fleet.capacity[fleet.board.kind].sum(axis=0).astype(np.float64)
         needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
         asked = (fleet.shapes.share @ needs) / np.maximum(whole, 1.0)
         weight = np.where(whole > 0.0, (asked / max(float(asked.max()), 1e-300)) ** SCARCITY, 0.0)
-        return weight / np.maximum(whole, 1.0)
+        price = weight / np.maximum(whole, 1.0)
+        return np.append(price, OPENING * float(price @ whole) / max(fleet.servers, 1))
 
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks, the most that is found, and return what was done."""
@@ -129,7 +134,7 @@ class CopterPlacement(PlacementBase):
             fleet.restore(tasks, *had)
         bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
         touched = np.flatnonzero(before.of_server >= 0)
-        touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-1], kind="stable")]
+        touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-2], kind="stable")]
         clock.end("bound")
         worth = self._improved(tasks, touched, bound)
         clock.end("shim")

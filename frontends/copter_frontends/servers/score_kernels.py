@@ -9,6 +9,8 @@ from copter_frontends.servers.state_kernels import room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
 """Rules by number; the names are in `schemes.py`."""
+FULLER = 1e-3
+"""Weight of all that is free: among servers that strand as little, the fullest is taken."""
 REST = 0.25
 """Weight of what a shape leaves over when as many tasks as fit have come; what no task of it can use counts in full."""
 
@@ -35,15 +37,20 @@ def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
+def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the expected worth, at prices, of what is free and of no use to a shape: all where not one task fits, else
-    a part (REST) of what is left over when as many as fit have come (PS4).
+    a part (REST) of what is left over when as many as fit have come; less the last price for a server that is wholly
+    free, and more the fuller servers are not (PS4).
     """
-    value, found, last = 0.0, 0.0, len(price) - 1
+    value, found, last = 0.0, 0.0, len(price) - 2
     for d in range(last):
         value += price[d] * free[d]
     for g in range(len(gpu)):
         value += price[last] * gpu[g]
+    whole = True
+    for d in range(last):
+        whole = whole and free[d] == capacity[kind, d]
+    found = FULLER * value - (price[last + 1] if whole else 0.0)
     for m in range(len(shapes.share)):
         if shapes.share[m] <= 0.0:
             continue
@@ -61,12 +68,12 @@ def stranded(shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def left_over(rule, shapes, price, kind, free, gpu):  # type: ignore[no-untyped-def]
+def left_over(rule, shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return what a rule thinks of a server's free amounts; a task's score is by how much it grows."""
     if rule == FRAGMENTATION:
         return fragments(shapes, kind, free, gpu)
     if rule == STRANDED:
-        return stranded(shapes, price, kind, free, gpu)
+        return stranded(shapes, price, capacity, kind, free, gpu)
     return 0.0
 
 
@@ -115,7 +122,7 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
     if rule == STRANDED or rule == FRAGMENTATION:
         before = board.left[state]
         if np.isnan(before):
-            before = left_over(rule, shapes, price, kind, free, gpu)
+            before = left_over(rule, shapes, price, capacity, kind, free, gpu)
             board.left[state] = before
         rest, cut = free - shapes.need[shape], gpu.copy()
         found, last = np.inf, -1
@@ -128,7 +135,7 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
             else:
                 for h in range(shapes.gpus[shape]):
                     cut[h] = 0
-            grown = left_over(rule, shapes, price, kind, rest, cut) - before
+            grown = left_over(rule, shapes, price, capacity, kind, rest, cut) - before
             if part:
                 cut[g] += shapes.milli[shape]
             if grown <= found:

@@ -123,7 +123,7 @@ def generated(
         for at in range(GROUP):  # tasks of a group are alike
             group[at * groups : (at + 1) * groups] = np.arange(groups)
             shape[at * groups : (at + 1) * groups] = shape[:groups]
-        return Events(shape, group, 1 + rng.geometric(churn, number))
+        return Events(shape, group, rng.geometric(churn, number))
 
     arrivals = max(1, round(churn * standing))
     return Workload(
