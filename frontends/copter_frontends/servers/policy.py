@@ -25,7 +25,9 @@ TARGET = 0.005
 SCARCITY = 4.0
 """Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
 OPENING = 0.2
-"""Price of a wholly free server that gets its first task, in worths of a mean server at those prices."""
+"""Price of a wholly free server that gets its first task, in worths of a mean server."""
+SEARCH_S = 0.1
+"""Seconds of the search for whole patterns, where rounding is not near enough."""
 MOST_EXCHANGES = 3
 """Passes of exchanges in a round at most."""
 
@@ -44,14 +46,21 @@ class PlacementBase:
 
     def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
         """Return the tasks that may run some day, and the reasons of the others."""
-        if not self.never:
-            return waiting, {}
-        shape = self.fleet.jobs.shape[waiting]
-        never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
-        names, why = self.fleet.names, self.never
-        return waiting[~never], {
-            task: f"shape {names[k]!r} is {why[k]}" for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True)
-        }  # fmt: skip
+        jobs, refused = self.fleet.jobs, {}
+        if self.never:
+            shape = jobs.shape[waiting]
+            never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
+            for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
+                refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
+            waiting = waiting[~never]
+        size = np.bincount(jobs.group[waiting] + 1, minlength=1)
+        size[0] = 0
+        for group in (np.flatnonzero(size > self.fleet.servers) - 1).tolist():
+            own = np.flatnonzero(jobs.group[waiting] == group)
+            why = f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
+            refused |= dict.fromkeys(waiting[own[self.fleet.servers :]].tolist(), why)
+            waiting = np.delete(waiting, own[self.fleet.servers :])
+        return waiting, refused
 
     def done(self, tasks: Ints, refused: dict[int, str], bound: int, clock: StageClock) -> PlacementPlan:
         """Return the plan of what has been started among the tasks."""
@@ -70,6 +79,11 @@ class CopterPlacement(PlacementBase):
     ----------
     fleet : Fleet
     settings : Settings, optional
+    opening : float
+        Price of a wholly free server that gets its first task, in worths of a mean server: 0 packs without regard to it.
+    search_s : float
+        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET; 0 for
+        no search.
     one_by_one : bool
         Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
         there is no program and no bound.
@@ -80,12 +94,19 @@ class CopterPlacement(PlacementBase):
         Worth of one more waiting task of each shape; the whole worth while there is room for all.
     """
 
-    def __init__(self, fleet: Fleet, settings: Settings | None = None, one_by_one: bool = False) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        settings: Settings | None = None,
+        opening: float = OPENING,
+        search_s: float = SEARCH_S,
+        one_by_one: bool = False,
+    ) -> None:
         super().__init__(fleet)
         self.program = PatternProgram(fleet.shapes, settings)
-        self.one_by_one = one_by_one
+        self.one_by_one, self.search_s = one_by_one, search_s
         self.price = fleet.shapes.worth.copy()
-        self.amounts = self._amounts()
+        self.amounts = self._amounts(opening)
         size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
         self.size: Floats = size
         self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
@@ -93,7 +114,7 @@ class CopterPlacement(PlacementBase):
         self.rank = np.empty(len(size), dtype=np.int64)
         self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
 
-    def _amounts(self) -> Floats:
+    def _amounts(self, opening: float) -> Floats:
         """Return the price of a unit of every dimension that stranding counts with, by how scarce each one is, and last
         that of opening a server (PS4).
         """
@@ -103,7 +124,7 @@ class CopterPlacement(PlacementBase):
         asked = (fleet.shapes.share @ needs) / np.maximum(whole, 1.0)
         weight = np.where(whole > 0.0, (asked / max(float(asked.max()), 1e-300)) ** SCARCITY, 0.0)
         price = weight / np.maximum(whole, 1.0)
-        return np.append(price, OPENING * float(price @ whole) / max(fleet.servers, 1))
+        return np.append(price, opening * float(price @ whole) / max(fleet.servers, 1))
 
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks, the most that is found, and return what was done."""
@@ -142,7 +163,10 @@ class CopterPlacement(PlacementBase):
             found = self.program.solve(before, asked, self.price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            self._improved(tasks, touched, bound, _on_servers(found.patterns, before.of_server))
+            worth = self._improved(tasks, touched, bound, _on_servers(found.patterns, before.of_server))
+            if worth < (1.0 - TARGET) * bound and self.search_s > 0.0:
+                whole = self.program.searched(self.search_s, TARGET)
+                self._improved(tasks, touched, bound, _on_servers(whole, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price = fleet.shapes.worth.copy()

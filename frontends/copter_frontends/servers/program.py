@@ -83,6 +83,7 @@ class PatternProgram:
         self.rows = list(range(len(self.shapes.worth)))
         for shape in self.rows:
             self.model.add_resource(shape, 0.0)
+        self.keys: list[Key] = []
         self.session = Session(self.model, self.settings or Settings())
 
     def solve(self, rooms: Rooms, waiting: Ints, price: Ints) -> Priced:
@@ -110,7 +111,20 @@ class PatternProgram:
             near = best[1] <= solution.objective * (1.0 + ENOUGH)
             if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
                 break
+        self.keys = keys
         return Priced(*best, self._chosen(keys, solution), passes)
+
+    def searched(self, deadline_s: float, gap: float) -> list[tuple[int, Ints, Floats]]:
+        """Return whole numbers of servers for the last round's patterns, by the session's search; nothing if it finds
+        none in time.
+        """
+        plan, found = self.session.solve_integer(deadline_s=deadline_s, gap=gap), []
+        for at, key in enumerate(self.keys if plan else ()):
+            share = plan.shares(key) if key in self.patterns else {}
+            if share:
+                table = _table(self.patterns[key])[np.fromiter(share, dtype=np.int64)]
+                found.append((at, table, np.fromiter(share.values(), dtype=np.float64)))
+        return found
 
     def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
         """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
@@ -150,7 +164,7 @@ class PatternProgram:
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
                 (table @ self.shapes.worth).astype(np.float64), sp.csc_array(table.T.astype(np.float64)),
-                resources=self.rows, limit=limits[changed],
+                resources=self.rows, limit=limits[changed], integer=True,
             )  # fmt: skip
         return len(changed)
 

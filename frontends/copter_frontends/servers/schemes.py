@@ -6,7 +6,7 @@ from copter import Settings
 from copter_frontends.servers.errors import ServerError
 from copter_frontends.servers.fleet import Fleet
 from copter_frontends.servers.plan import PlacementScheme
-from copter_frontends.servers.policy import CopterPlacement
+from copter_frontends.servers.policy import OPENING, CopterPlacement
 from copter_frontends.servers.rivals import RULES, ByRule, CvxCluster, Milp
 from copter_frontends.servers.workload import Workload
 
@@ -19,7 +19,8 @@ def make_scheme(name: str, workload: Workload, threads: int = 0, time_limit_s: f
         raise ServerError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}")
     fleet = Fleet(workload.types, workload.shapes)
     if name == "copter":
-        return CopterPlacement(fleet, Settings(threads=threads), workload.one_by_one)
+        opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
+        return CopterPlacement(fleet, Settings(threads=threads), opening, one_by_one=workload.one_by_one)
     if name == "cvxcluster":
         return CvxCluster(fleet)
     if name == "milp":
