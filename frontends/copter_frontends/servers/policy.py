@@ -26,8 +26,6 @@ SCARCITY = 4.0
 """Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
 OPENING = 0.2
 """Price of a wholly free server that gets its first task, in worths of a mean server."""
-SEARCH_S = 0.1
-"""Seconds of the search for whole patterns, where rounding is not near enough."""
 MOST_EXCHANGES = 3
 """Passes of exchanges in a round at most."""
 
@@ -82,8 +80,8 @@ class CopterPlacement(PlacementBase):
     opening : float
         Price of a wholly free server that gets its first task, in worths of a mean server: 0 packs without regard to it.
     search_s : float
-        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET; 0 for
-        no search.
+        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET. The
+        first search starts a process, which takes half a second.
     one_by_one : bool
         Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
         there is no program and no bound.
@@ -99,7 +97,7 @@ class CopterPlacement(PlacementBase):
         fleet: Fleet,
         settings: Settings | None = None,
         opening: float = OPENING,
-        search_s: float = SEARCH_S,
+        search_s: float = 0.0,
         one_by_one: bool = False,
     ) -> None:
         super().__init__(fleet)

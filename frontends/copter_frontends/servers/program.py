@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from copter import Model, Session, Settings, Solution
+from copter import LinearProgram, Model, Session, Settings, Solution, solve
 from copter_frontends.servers.board import Floats, Ints, Shapes
 from copter_frontends.servers.pattern_kernels import bound_rooms
 from copter_frontends.servers.rooms import Rooms
+from copter_frontends.servers.state_kernels import room
 
+MOST_ROOMS = 256
+"""Rooms for which the plain relaxation is tried where patterns come slowly."""
 MOST_PASSES = 12
 """Solves of a round's program at most."""
 ENOUGH = 1e-4
@@ -62,6 +65,31 @@ def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[in
     patterns = np.zeros((len(rooms.count), len(waiting)), dtype=np.int64)
     total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
     return int(total) + int(waiting @ price), patterns
+
+
+def relaxed(rooms: Rooms, shapes: Shapes, waiting: Ints, settings: Settings) -> tuple[Ints, int]:
+    """Return (prices of the shapes, bound) of the plain relaxation: shares of tasks in the rooms' summed amounts (PS8).
+
+    In large rooms it is as tight as patterns are, and patterns come slowly there.
+    """
+    needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
+    free = np.column_stack((rooms.free, rooms.gpu.sum(axis=1))).astype(np.float64)
+    asked, (n, dims) = np.flatnonzero(waiting), free.shape
+    most = np.array([[
+        room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) * shapes.allowed[k, rooms.kind[r]]
+        for k in asked] for r in range(n)], dtype=np.float64)  # fmt: skip
+    on, own = np.nonzero(most > 0)
+    shape, column = asked[own], np.arange(len(own))
+    scale = np.maximum(free.max(axis=0), 1.0)
+    row = np.concatenate((own, (len(asked) + on[:, None] * dims + np.arange(dims)).ravel()))
+    value = np.concatenate((np.ones(len(own)), (needs[shape] / scale).ravel()))
+    rows = sp.csr_array((value, (row, np.concatenate((column, np.repeat(column, dims))))), shape=(len(asked) + n * dims, len(own)))  # fmt: skip
+    upper = np.concatenate((waiting[asked], (free / scale * rooms.count[:, None]).ravel()))
+    col_upper = np.minimum(most[on, own] * rooms.count[on], waiting[shape])
+    solution = solve(LinearProgram(shapes.worth[shape].astype(np.float64), rows, row_upper=upper, col_upper=col_upper, sense="max"), settings)  # fmt: skip
+    price = np.zeros_like(shapes.worth)
+    price[asked] = np.rint(np.clip(solution.y[: len(asked)], 0.0, shapes.worth[asked])).astype(np.int64)
+    return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + 1e-12) + 1e-6))
 
 
 @dataclass
@@ -112,6 +140,10 @@ class PatternProgram:
             if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
                 break
         self.keys = keys
+        if not near and len(keys) <= MOST_ROOMS:
+            price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
+            bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
+            best = min(best, (price, bound), key=lambda each: each[1])
         return Priced(*best, self._chosen(keys, solution), passes)
 
     def searched(self, deadline_s: float, gap: float) -> list[tuple[int, Ints, Floats]]:
