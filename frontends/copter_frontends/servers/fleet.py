@@ -311,6 +311,11 @@ class Fleet:
         if board.made[0] + moves >= len(board.state_kind):
             self.board = self._built(board.kind, board.status, board.running, board.free, board.gpu, moves)
 
+    def forget_scores(self) -> None:
+        """Have all scores computed anew, after a change of the prices they count with."""
+        self.board.left[:] = np.nan
+        self.board.score[:] = np.nan
+
     # Reading ----------------------------------------------------------------------------------------------------------
 
     def used(self) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from copter import Settings
 from copter_frontends.policy_kit.stage_clock import StageClock
-from copter_frontends.servers.board import Floats, Ints
+from copter_frontends.servers.board import FAILED, Floats, Ints
 from copter_frontends.servers.fleet import Fleet
 from copter_frontends.servers.pattern_kernels import exchange, fill_servers, put_patterns
 from copter_frontends.servers.place_kernels import place_by_score
@@ -26,6 +26,8 @@ SCARCITY = 4.0
 """Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
 OPENING = 0.2
 """Price of a wholly free server that gets its first task, in worths of a mean server."""
+FULL, SLACK = 0.9, 0.85
+"""Used share of the scarcest dimension above which no server is kept free, and below which servers are again."""
 MOST_EXCHANGES = 3
 """Passes of exchanges in a round at most."""
 
@@ -104,7 +106,10 @@ class CopterPlacement(PlacementBase):
         self.program = PatternProgram(fleet.shapes, settings)
         self.one_by_one, self.search_s = one_by_one, search_s
         self.price = fleet.shapes.worth.copy()
-        self.amounts = self._amounts(opening)
+        self.amounts = self._amounts()
+        whole = fleet.capacity[fleet.board.kind].sum(axis=0)
+        self.opened = opening * float(self.amounts[:-1] @ whole) / max(fleet.servers, 1)
+        self.amounts[-1] = self.opened
         size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
         self.size: Floats = size
         self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
@@ -112,17 +117,16 @@ class CopterPlacement(PlacementBase):
         self.rank = np.empty(len(size), dtype=np.int64)
         self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
 
-    def _amounts(self, opening: float) -> Floats:
-        """Return the price of a unit of every dimension that stranding counts with, by how scarce each one is, and last
-        that of opening a server (PS4).
+    def _amounts(self) -> Floats:
+        """Return the price of a unit of every dimension that stranding counts with, by how scarce each one is (PS4);
+        the last one, of opening a server, is 0 here.
         """
         fleet = self.fleet
         whole = fleet.capacity[fleet.board.kind].sum(axis=0).astype(np.float64)
         needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
         asked = (fleet.shapes.share @ needs) / np.maximum(whole, 1.0)
         weight = np.where(whole > 0.0, (asked / max(float(asked.max()), 1e-300)) ** SCARCITY, 0.0)
-        price = weight / np.maximum(whole, 1.0)
-        return np.append(price, opening * float(price @ whole) / max(fleet.servers, 1))
+        return np.append(weight / np.maximum(whole, 1.0), 0.0)
 
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks, the most that is found, and return what was done."""
@@ -130,6 +134,7 @@ class CopterPlacement(PlacementBase):
         fleet = self.fleet
         tasks, refused = self.possible(waiting)
         fleet.reserve(2 * len(tasks))
+        self._keep_free(np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names)))
         if self.one_by_one:
             self._place(tasks)
             clock.end("shim")
@@ -169,6 +174,20 @@ class CopterPlacement(PlacementBase):
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price = fleet.shapes.worth.copy()
         return self.done(tasks, refused, bound, clock)
+
+    def _keep_free(self, asked: Ints) -> None:
+        """Drop the price of opening a server while the servers are nearly full, since none stays free then."""
+        fleet = self.fleet
+        if self.opened <= 0.0:
+            return
+        whole = fleet.capacity[fleet.board.kind[fleet.board.status != FAILED]].sum(axis=0)
+        needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        more = np.divide(asked @ needs, whole, out=np.zeros(len(whole)), where=whole > 0)
+        share = float(np.nanmax(np.nan_to_num(fleet.used()) + more, initial=0.0))
+        opening = self.opened if share < (FULL if self.amounts[-1] > 0.0 else SLACK) else 0.0
+        if opening != self.amounts[-1]:
+            self.amounts[-1] = opening
+            fleet.forget_scores()
 
     def _place(self, order: Ints) -> None:
         """Place tasks in order, each where it strands least."""

@@ -11,6 +11,8 @@ STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4,
 """Rules by number; the names are in `schemes.py`."""
 FULLER = 1e-3
 """Weight of all that is free: among servers that strand as little, the fullest is taken."""
+BALANCE = 0.5
+"""Weight of how much more is free of one dimension than of another."""
 REST = 0.25
 """Weight of what a shape leaves over when as many tasks as fit have come; what no task of it can use counts in full."""
 
@@ -43,14 +45,16 @@ def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyp
     free, and more the fuller servers are not (PS4).
     """
     value, found, last = 0.0, 0.0, len(price) - 2
+    most, least = 0.0, np.inf
     for d in range(last):
         value += price[d] * free[d]
+        most, least = max(most, price[d] * free[d]), min(least, price[d] * free[d])
     for g in range(len(gpu)):
         value += price[last] * gpu[g]
     whole = True
     for d in range(last):
         whole = whole and free[d] == capacity[kind, d]
-    found = FULLER * value - (price[last + 1] if whole else 0.0)
+    found = FULLER * value + BALANCE * (most - least) - (price[last + 1] if whole else 0.0)
     for m in range(len(shapes.share)):
         if shapes.share[m] <= 0.0:
             continue
