@@ -37,13 +37,19 @@ def _schemes(several: bool) -> Any:
 def _scheme_option(several: bool) -> click.Option:
     if several:
         return click.Option(
-            ["--schemes"], callback=_schemes(True), required=True, metavar="NAME,NAME,...",
+            ["--schemes"],
+            callback=_schemes(True),
+            required=True,
+            metavar="NAME,NAME,...",
             help=f"Schemes to compare, separated by commas: {', '.join(PLACEMENT_SCHEMES)}.",
-        )  # fmt: skip
+        )
     return click.Option(
-        ["--scheme", "schemes"], callback=_schemes(False), default="copter", show_default=True,
+        ["--scheme", "schemes"],
+        callback=_schemes(False),
+        default="copter",
+        show_default=True,
         help=f"Scheme: one of {', '.join(PLACEMENT_SCHEMES)}.",
-    )  # fmt: skip
+    )
 
 
 def _events(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
@@ -66,39 +72,99 @@ def placement_options(several: bool) -> list[click.Parameter]:
     count, share = click.IntRange(min=1), FiniteRange(min=0, max=1)
     return [
         _scheme_option(several),
-        click.Option(["--servers"], type=click.IntRange(1, 10_000_000), default=1000, show_default=True,
-                     help="Servers of three generations, 64 to 128 cores (not with --openb)."),
-        click.Option(["--load"], type=FiniteRange(min=0, max=10, min_open=True),
-                     help="Asked for, over all there is  [default: 0.95; 1.3 with --openb]"),
-        click.Option(["--churn"], type=FiniteRange(min=0, max=1, min_open=True), default=0.01, show_default=True,
-                     help="Share of the running tasks that end in a round, and of new ones."),
-        click.Option(["--grouped"], type=share, default=0.1, show_default=True,
-                     help="Share of the tasks that come in groups which repel each other."),
-        click.Option(["--azure"], type=click.Path(), metavar="FOLDER",
-                     help="Azure's stream of virtual machines, a round for each five minutes."),
+        click.Option(
+            ["--servers"],
+            type=click.IntRange(1, 10_000_000),
+            default=1000,
+            show_default=True,
+            help="Servers of three generations, 64 to 128 cores (not with --openb).",
+        ),
+        click.Option(
+            ["--load"],
+            type=FiniteRange(min=0, max=10, min_open=True),
+            help="Asked for, over all there is  [default: 0.95; 1.3 with --openb]",
+        ),
+        click.Option(
+            ["--churn"],
+            type=FiniteRange(min=0, max=1, min_open=True),
+            default=0.01,
+            show_default=True,
+            help="Share of the running tasks that end in a round, and of new ones.",
+        ),
+        click.Option(
+            ["--grouped"],
+            type=share,
+            default=0.1,
+            show_default=True,
+            help="Share of the tasks that come in groups which repel each other.",
+        ),
+        click.Option(
+            ["--azure"],
+            type=click.Path(),
+            metavar="FOLDER",
+            help="Azure's stream of virtual machines, a round for each five minutes.",
+        ),
         click.Option(["--spread"], is_flag=True, help="With --azure: machines of a batch may not share a server."),
-        click.Option(["--openb"], type=click.Path(), metavar="FOLDER",
-                     help="Alibaba's GPU servers and pods of 2023, as FGD's authors used them: one by one, none ends."),
-        click.Option(["--lose"], multiple=True, callback=_events, metavar="ROUND:SERVER[-LAST]",
-                     help="Lose servers before a round, counted from 0. May be given again."),
-        click.Option(["--drain"], multiple=True, callback=_events, metavar="ROUND:SERVER[-LAST]",
-                     help="Let servers take no further tasks. May be given again."),
-        click.Option(["--back"], multiple=True, callback=_events, metavar="ROUND:SERVER[-LAST]",
-                     help="Bring lost or draining servers back. May be given again."),
+        click.Option(
+            ["--openb"],
+            type=click.Path(),
+            metavar="FOLDER",
+            help="Alibaba's GPU servers and pods of 2023, as FGD's authors used them: one by one, none ends.",
+        ),
+        click.Option(
+            ["--lose"],
+            multiple=True,
+            callback=_events,
+            metavar="ROUND:SERVER[-LAST]",
+            help="Lose servers before a round, counted from 0. May be given again.",
+        ),
+        click.Option(
+            ["--drain"],
+            multiple=True,
+            callback=_events,
+            metavar="ROUND:SERVER[-LAST]",
+            help="Let servers take no further tasks. May be given again.",
+        ),
+        click.Option(
+            ["--back"],
+            multiple=True,
+            callback=_events,
+            metavar="ROUND:SERVER[-LAST]",
+            help="Bring lost or draining servers back. May be given again.",
+        ),
         click.Option(["--rounds"], type=count, help="Rounds  [default: 50; all of a trace]"),
-        click.Option(["--warmup-rounds"], type=click.IntRange(min=0), default=0, show_default=True,
-                     help="First rounds, simulated and not measured."),
-        click.Option(["--seed"], type=click.IntRange(min=0), default=0, show_default=True,
-                     help="Seed of everything that is drawn."),
-        click.Option(["--time-limit"], type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True,
-                     help="Seconds of the MILP in a round."),
+        click.Option(
+            ["--warmup-rounds"],
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="First rounds, simulated and not measured.",
+        ),
+        click.Option(
+            ["--seed"],
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of everything that is drawn.",
+        ),
+        click.Option(
+            ["--time-limit"],
+            type=FiniteRange(min=0, min_open=True),
+            default=60.0,
+            show_default=True,
+            help="Seconds of the MILP in a round.",
+        ),
         click.Option(["--threads"], type=count, help="Threads of the solver  [default: all]"),
-        click.Option(["--tape"], type=click.Path(dir_okay=False),
-                     help="Record the rounds' programs here, for `copter replay` and `verify`."),
+        click.Option(
+            ["--tape"],
+            type=click.Path(dir_okay=False),
+            help="Record the rounds' programs here, for `copter replay` and `verify`.",
+        ),
         click.Option(["--out"], type=click.Path(file_okay=False), help="Folder for plots and report.html."),
-        click.Option(["--json", "as_json"], is_flag=True,
-                     help="Print one JSON object, the last line of stdout, and no table."),
-    ]  # fmt: skip
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout, and no table."
+        ),
+    ]
 
 
 def run(**options: Any) -> int:
@@ -114,7 +180,9 @@ def run(**options: Any) -> int:
 
     try:
         workload = _workload(options)
-        schemes = [make_scheme(name, workload, options["threads"] or 0, options["time_limit"]) for name in options["schemes"]]  # fmt: skip
+        schemes = [
+            make_scheme(name, workload, options["threads"] or 0, options["time_limit"]) for name in options["schemes"]
+        ]
     except CopterError as error:
         raise InputError(str(error)) from error
     failed: CopterError | None = None
@@ -152,13 +220,19 @@ def _workload(options: Mapping[str, Any]) -> Any:
         found.rounds = found.rounds[: options["rounds"]]
     else:
         found = generated(
-            options["servers"], options["rounds"] or 50, options["load"] or 0.95, options["churn"],
-            options["grouped"], options["seed"],
-        )  # fmt: skip
+            options["servers"],
+            options["rounds"] or 50,
+            options["load"] or 0.95,
+            options["churn"],
+            options["grouped"],
+            options["seed"],
+        )
     servers, rounds = sum(each.count for each in found.types), len(found.rounds)
     for option, what in (("lose", "lost"), ("drain", "drained"), ("back", "back")):
         for at, own in options[option].items():
             if at >= rounds or max(own) >= servers:
-                raise ServerError(f"--{option} {at}:{max(own)}: rounds are 0 to {rounds - 1}, servers 0 to {servers - 1}")
+                raise ServerError(
+                    f"--{option} {at}:{max(own)}: rounds are 0 to {rounds - 1}, servers 0 to {servers - 1}"
+                )
             found.rounds[at] = replace(found.rounds[at], **{what: own})
     return found

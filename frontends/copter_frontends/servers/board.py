@@ -103,5 +103,6 @@ def board_of(kind: Ints, status: Ints, running: Ints, free: Ints, gpu: Ints, sha
         np.zeros(states, dtype=np.int64), np.zeros(states, dtype=np.int64), np.full(states, -1, dtype=np.int64),
         np.zeros((states, free.shape[1]), dtype=np.int64), np.zeros((states, gpu.shape[1]), dtype=np.int64),
         np.full(1 << bits, -1, dtype=np.int64), np.zeros(1, dtype=np.int64),
-        np.full(states, np.nan), np.full((states, shapes), np.nan, dtype=np.float32), np.zeros((states, shapes), dtype=np.int8),
+        np.full(states, np.nan), np.full((states, shapes), np.nan, dtype=np.float32),
+        np.zeros((states, shapes), dtype=np.int8),
     )  # fmt: skip

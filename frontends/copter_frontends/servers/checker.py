@@ -23,12 +23,18 @@ def faults(fleet: Fleet) -> list[str]:
         used = np.zeros(fleet.servers, dtype=np.int64)
         np.add.at(used, server, shapes.need[shape, d])
         _tell(found, np.flatnonzero(used > amounts[board.kind, d]), f"more than all of dimension {d} is used on server")
-        _tell(found, np.flatnonzero(used + board.free[:, d] != amounts[board.kind, d]), f"dimension {d} is miscounted on")
+        _tell(
+            found, np.flatnonzero(used + board.free[:, d] != amounts[board.kind, d]), f"dimension {d} is miscounted on"
+        )
     for g in range(board.gpu.shape[1]):
         has = (bits >> g) & 1 == 1
         used = np.zeros(fleet.servers, dtype=np.int64)
         np.add.at(used, server[has], shapes.milli[shape[has]])
-        _tell(found, np.flatnonzero(used > WHOLE_GPU * (gpus[board.kind] > g)), f"GPU {g} is used more than once on server")
+        _tell(
+            found,
+            np.flatnonzero(used > WHOLE_GPU * (gpus[board.kind] > g)),
+            f"GPU {g} is used more than once on server",
+        )
     count = np.zeros(len(task), dtype=np.int64)
     for g in range(board.gpu.shape[1]):
         count += (bits >> g) & 1

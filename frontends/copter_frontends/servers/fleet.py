@@ -325,7 +325,8 @@ class Fleet:
         there = self.board.status != FAILED
         free = np.append(self.board.free[there].sum(axis=0), self.board.gpu[there].sum())
         whole = self.capacity[self.board.kind[there]].sum(axis=0)
-        return np.divide(whole - free, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        used: Floats = np.divide(whole - free, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        return used
 
 
 def _grown(values: Ints, size: int) -> Ints:

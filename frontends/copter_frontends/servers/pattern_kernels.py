@@ -108,9 +108,9 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[
 def bound_rooms(shapes, rooms, value, most, bound, patterns):  # type: ignore[no-untyped-def]
     """Write bound and pattern of each room; returns the sum of count times bound."""
     total = 0
-    for at in range(len(rooms.count)):
+    for at in range(len(rooms.servers)):
         _, bound[at] = best_pattern(shapes, value, most, rooms.kind[at], rooms.free[at], rooms.gpu[at], patterns[at])
-        total += rooms.count[at] * bound[at]
+        total += rooms.servers[at] * bound[at]
     return total
 
 

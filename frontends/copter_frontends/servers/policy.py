@@ -57,7 +57,9 @@ class PlacementBase:
         size[0] = 0
         for group in (np.flatnonzero(size > self.fleet.servers) - 1).tolist():
             own = np.flatnonzero(jobs.group[waiting] == group)
-            why = f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
+            why = (
+                f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
+            )
             refused |= dict.fromkeys(waiting[own[self.fleet.servers :]].tolist(), why)
             waiting = np.delete(waiting, own[self.fleet.servers :])
         return waiting, refused
@@ -80,7 +82,7 @@ class CopterPlacement(PlacementBase):
     fleet : Fleet
     settings : Settings, optional
     opening : float
-        Price of a wholly free server that gets its first task, in worths of a mean server: 0 packs without regard to it.
+        Price of a wholly free server that gets its first task, in worths of a mean server; 0 for no price.
     search_s : float
         Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET. The
         first search starts a process, which takes half a second.
@@ -192,9 +194,7 @@ class CopterPlacement(PlacementBase):
     def _place(self, order: Ints) -> None:
         """Place tasks in order, each where it strands least."""
         fleet = self.fleet
-        place_by_score(
-            STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark
-        )  # fmt: skip
+        place_by_score(STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark)
 
     def _improved(self, tasks: Ints, touched: Ints, bound: int, patterns: tuple[Ints, Ints] | None = None) -> int:
         """Place the tasks anew by prices, keep the better of both plans, exchange; returns the worth."""
@@ -229,7 +229,7 @@ class CopterPlacement(PlacementBase):
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
     def _by_prices(self, tasks: Ints, touched: Ints, patterns: tuple[Ints, Ints] | None) -> None:
-        """Place tasks: the program's patterns if there are any, then each server's best at the prices, then the rest."""
+        """Place tasks: the program's patterns if there are any, then each server's best at the prices, then others."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
         ranked = tasks[np.lexsort((tasks, self.rank[shape]))]

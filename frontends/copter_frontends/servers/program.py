@@ -20,6 +20,8 @@ from copter_frontends.servers.state_kernels import room
 
 MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
+ROUNDING = 1e-9
+"""Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
 MOST_PASSES = 12
 """Solves of a round's program at most."""
 ENOUGH = 1e-4
@@ -61,8 +63,8 @@ def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[in
         Any numbers from 0 on give a bound.
     """
     value = np.where(waiting > 0, shapes.worth - price, 0)
-    bound = np.zeros(len(rooms.count), dtype=np.int64)
-    patterns = np.zeros((len(rooms.count), len(waiting)), dtype=np.int64)
+    bound = np.zeros(len(rooms.servers), dtype=np.int64)
+    patterns = np.zeros((len(rooms.servers), len(waiting)), dtype=np.int64)
     total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
     return int(total) + int(waiting @ price), patterns
 
@@ -75,21 +77,26 @@ def relaxed(rooms: Rooms, shapes: Shapes, waiting: Ints, settings: Settings) -> 
     needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
     free = np.column_stack((rooms.free, rooms.gpu.sum(axis=1))).astype(np.float64)
     asked, (n, dims) = np.flatnonzero(waiting), free.shape
-    most = np.array([[
-        room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) * shapes.allowed[k, rooms.kind[r]]
-        for k in asked] for r in range(n)], dtype=np.float64)  # fmt: skip
+    fit = [
+        [room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) for k in asked]
+        for r in range(n)
+    ]
+    most = np.array(fit, dtype=np.float64).reshape(n, len(asked)) * shapes.allowed[asked][:, rooms.kind].T
     on, own = np.nonzero(most > 0)
     shape, column = asked[own], np.arange(len(own))
     scale = np.maximum(free.max(axis=0), 1.0)
     row = np.concatenate((own, (len(asked) + on[:, None] * dims + np.arange(dims)).ravel()))
     value = np.concatenate((np.ones(len(own)), (needs[shape] / scale).ravel()))
-    rows = sp.csr_array((value, (row, np.concatenate((column, np.repeat(column, dims))))), shape=(len(asked) + n * dims, len(own)))  # fmt: skip
-    upper = np.concatenate((waiting[asked], (free / scale * rooms.count[:, None]).ravel()))
-    col_upper = np.minimum(most[on, own] * rooms.count[on], waiting[shape])
-    solution = solve(LinearProgram(shapes.worth[shape].astype(np.float64), rows, row_upper=upper, col_upper=col_upper, sense="max"), settings)  # fmt: skip
+    at = row, np.concatenate((column, np.repeat(column, dims)))
+    rows = sp.csr_array((value, at), shape=(len(asked) + n * dims, len(own)))
+    upper = np.concatenate((waiting[asked], (free / scale * rooms.servers[:, None]).ravel()))
+    col_upper = np.minimum(most[on, own] * rooms.servers[on], waiting[shape])
+    worth = shapes.worth[shape].astype(np.float64)
+    program = LinearProgram(worth, rows, row_upper=upper, col_upper=col_upper, sense="max")
+    solution = solve(program, settings)
     price = np.zeros_like(shapes.worth)
     price[asked] = np.rint(np.clip(solution.y[: len(asked)], 0.0, shapes.worth[asked])).astype(np.int64)
-    return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + 1e-12) + 1e-6))
+    return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + ROUNDING)))
 
 
 @dataclass
@@ -120,7 +127,7 @@ class PatternProgram:
             (kind, *free, *gpu)
             for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
         ]
-        limits = rooms.count.astype(np.float64)
+        limits = rooms.servers.astype(np.float64)
         bound, found = proven(rooms, self.shapes, waiting, price)
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)

@@ -98,7 +98,7 @@ class CvxCluster(PlacementBase):
         program = relaxation(fleet, asked, states)
         if program is None:
             return price
-        cost, rows, upper, own = program
+        cost, rows, upper, _ = program
         found = linprog(-cost, A_ub=rows, b_ub=upper, bounds=(0, None), method="highs-ipm")
         if found.status != 0:
             raise ServerError(f"CvxCluster's relaxation was not solved: {found.message}")
@@ -120,8 +120,10 @@ def relaxation(
     board, shapes, dims = fleet.board, fleet.shapes, fleet.capacity.shape[1]
     shape, place = [], []
     for at, state in enumerate(states.tolist()):
-        kind, free, gpu = board.kind if whole else board.state_kind, board.free if whole else board.state_free, (
-            board.gpu if whole else board.state_gpu
+        kind, free, gpu = (
+            board.kind if whole else board.state_kind,
+            board.free if whole else board.state_free,
+            (board.gpu if whole else board.state_gpu),
         )
         for k in np.flatnonzero((asked > 0) & shapes.allowed[:, kind[state]]).tolist():
             if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free[state], gpu[state]) > 0:
@@ -134,13 +136,20 @@ def relaxation(
     columns, n = np.arange(len(own)), len(asked)
     row = np.concatenate((own, (n + on[:, None] * dims + np.arange(dims)).ravel()))
     value = np.concatenate((np.ones(len(own)), need[own].ravel()))
-    rows = sp.csr_array((value, (row, np.concatenate((columns, np.repeat(columns, dims))))), shape=(n + len(states) * dims, len(own)))
+    rows = sp.csr_array(
+        (value, (row, np.concatenate((columns, np.repeat(columns, dims))))), shape=(n + len(states) * dims, len(own))
+    )
     if whole:
         free = np.column_stack((board.free[states], board.gpu[states].sum(axis=1)))
     else:
         free = np.column_stack((board.state_free[states], board.state_gpu[states].sum(axis=1)))
         free = free * board.state_count[states, None]
-    return shapes.worth[own].astype(np.float64), rows, np.concatenate((asked, free.ravel())).astype(np.float64), (own, on)
+    return (
+        shapes.worth[own].astype(np.float64),
+        rows,
+        np.concatenate((asked, free.ravel())).astype(np.float64),
+        (own, on),
+    )
 
 
 class Milp(PlacementBase):
@@ -174,9 +183,12 @@ class Milp(PlacementBase):
         if program is not None:
             cost, rows, upper, (own, on) = program
             found = milp(
-                -cost, constraints=LinearConstraint(rows, -np.inf, upper), bounds=Bounds(0, np.inf),
-                integrality=np.ones(len(cost)), options={"time_limit": self.time_limit_s, "mip_rel_gap": 1e-3},
-            )  # fmt: skip
+                -cost,
+                constraints=LinearConstraint(rows, -np.inf, upper),
+                bounds=Bounds(0, np.inf),
+                integrality=np.ones(len(cost)),
+                options={"time_limit": self.time_limit_s, "mip_rel_gap": 1e-3},
+            )
             bound = int(np.floor(-found.mip_dual_bound + 1e-6)) if found.mip_dual_bound is not None else -1
             clock.end("solve")
             if found.x is not None:
@@ -189,8 +201,9 @@ class Milp(PlacementBase):
         fleet = self.fleet
         queues = {k: tasks[fleet.jobs.shape[tasks] == k].tolist()[::-1] for k in np.unique(shape).tolist()}
         chosen = [
-            (queues[k].pop(), s) for k, s, n in zip(shape.tolist(), server.tolist(), count.tolist(), strict=True)
+            (queues[k].pop(), s)
+            for k, s, n in zip(shape.tolist(), server.tolist(), count.tolist(), strict=True)
             for _ in range(n)
-        ]  # fmt: skip
+        ]
         for task, at in chosen:
             fleet.start(task, at)

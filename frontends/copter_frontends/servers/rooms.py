@@ -19,8 +19,8 @@ class Rooms(NamedTuple):
         A type of server that stands for all types of the room: the waiting shapes' selectors do not tell them apart.
     free : ndarray (rooms, dimensions) of int64
     gpu : ndarray (rooms, most GPUs) of int64
-    count : ndarray (rooms,) of int64
-        Servers.
+    servers : ndarray (rooms,) of int64
+        How many.
     of_server : ndarray (servers,) of int64
         Each server's room, or -1.
     """
@@ -28,7 +28,7 @@ class Rooms(NamedTuple):
     kind: Ints
     free: Ints
     gpu: Ints
-    count: Ints
+    servers: Ints
     of_server: Ints
 
 

@@ -104,6 +104,14 @@ def simple(rule, shapes, shape, capacity, kind, free, gpu):  # type: ignore[no-u
 
 
 @numba.njit(cache=True)
+def drawn(state, shape):  # type: ignore[no-untyped-def]
+    """Return a number from 0 to 1 that looks random, the same for the same class and shape."""
+    key = np.uint64(state * 1_000_003 + shape + 1) * np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.float64(key >> np.uint64(11)) / 9007199254740992.0
+
+
+@numba.njit(cache=True)
 def best_place(shapes, shape, gpu):  # type: ignore[no-untyped-def]
     """Return the place of the fullest GPU on which a part of a GPU fits."""
     best = 0
@@ -123,7 +131,7 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
         board.score[state, shape] = np.inf
         return np.float32(np.inf)
     place = best_place(shapes, shape, gpu) if part else 0
-    if rule == STRANDED or rule == FRAGMENTATION:
+    if rule in (STRANDED, FRAGMENTATION):
         before = board.left[state]
         if np.isnan(before):
             before = left_over(rule, shapes, price, capacity, kind, free, gpu)
@@ -147,7 +155,7 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
     else:
         found = simple(rule, shapes, shape, capacity, kind, free, gpu)
     if rule == FRAGMENTATION:  # as published: whole scores of 0 to 100, equal ones in random order
-        found = np.random.random() - np.floor(100.0 / (1.0 + np.exp(found / 1000.0)))
+        found = drawn(state, shape) - np.floor(100.0 / (1.0 + np.exp(found / 1000.0)))
     board.score[state, shape] = found
     board.choice[state, shape] = place
     return board.score[state, shape]

@@ -35,7 +35,9 @@ def _numbers(path: Path, at: int, fields: list[str]) -> list[int]:
     try:
         found = [int(each) for each in fields]
     except ValueError:
-        raise ServerError(f"{path}, line {at + 1}: {','.join(fields)!r} are not whole numbers: mend or drop it") from None
+        raise ServerError(
+            f"{path}, line {at + 1}: {','.join(fields)!r} are not whole numbers: mend or drop it"
+        ) from None
     if min(found) < 0:
         raise ServerError(f"{path}, line {at + 1}: {min(found)} is below 0: mend or drop the line")
     return found
@@ -76,7 +78,9 @@ def read_azure(
     sizes, lives = _lines(base / f"{stem}.txt.gz")[:rounds], _lines(ages[0])[:rounds]
     if len(sizes) != len(lives):
         raise ServerError(f"{ages[0]}: {len(lives)} lines, the sizes have {len(sizes)}: take both of one part")
-    found = [_azure_round(ages[0], at, *pair, letters, starts) for at, pair in enumerate(zip(sizes, lives, strict=True))]
+    found = [
+        _azure_round(ages[0], at, *pair, letters, starts) for at, pair in enumerate(zip(sizes, lives, strict=True))
+    ]
     if not spread:
         found = [Events(each.shape, np.full(len(each.shape), -1), each.rounds) for each in found]
     share = shares_of(np.concatenate([each.shape for each in found]), len(shapes))
@@ -86,7 +90,7 @@ def read_azure(
 
 def _flavours(path: Path) -> tuple[dict[str, int], list[TaskShape]]:
     letters: dict[str, int] = {}
-    shapes = []
+    shapes: list[TaskShape] = []
     for at, line in enumerate(_lines(path)):
         amounts, _, letter = line.strip().partition(" ")
         try:
@@ -130,7 +134,7 @@ def _azure_round(path: Path, at: int, sizes: str, lives: str, letters: dict[str,
         group.append(batch)
         stays = lived[0] == "C"
         rounds.append(FOREVER if stays else max(1, int(starts[number] + starts[number + 1]) // (2 * ROUND_S)))
-    return Events(*(np.array(each, dtype=np.int64) for each in (shape, group, rounds)))
+    return Events(np.array(shape, np.int64), np.array(group, np.int64), np.array(rounds, np.int64))
 
 
 # openb ----------------------------------------------------------------------------------------------------------------
@@ -160,19 +164,32 @@ def read_openb(folder: str | Path, load: float = 1.3, seed: int = 0, batch: int 
         For a missing file or a broken line, with its number.
     """
     base, rng = Path(folder), np.random.default_rng(seed)
-    kinds = Counter((int(c), int(m), int(g), model) for c, m, g, model in _rows(base / NODES, ("cpu_milli", "memory_mib", "gpu"), "model"))  # fmt: skip
-    types = [ServerType(f"{model or 'cpu'}-{at}", (c, m), count, g) for at, ((c, m, g, model), count) in enumerate(kinds.items())]  # fmt: skip
-    own = [(int(c), int(m), int(g), int(milli) or 1000, spec) for c, m, g, milli, spec in
-           _rows(base / pods, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli"), "gpu_spec")]  # fmt: skip
+    kinds = Counter(
+        (int(c), int(m), int(g), model)
+        for c, m, g, model in _rows(base / NODES, ("cpu_milli", "memory_mib", "gpu"), "model")
+    )
+    types = [
+        ServerType(f"{model or 'cpu'}-{at}", (c, m), count, g)
+        for at, ((c, m, g, model), count) in enumerate(kinds.items())
+    ]
+    own = [
+        (int(c), int(m), int(g), int(milli) or 1000, spec)
+        for c, m, g, milli, spec in _rows(base / pods, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli"), "gpu_spec")
+    ]
     counts = Counter(own)
     number = {each: at for at, each in enumerate(counts)}
     shapes = [
         TaskShape(
-            f"{c}m-{m}Mi-{g}x{milli}{'-' + spec if spec else ''}", (c, m), g * milli, g, milli,
-            tuple(t.name for t in types if t.name.rpartition("-")[0] in spec.split("|")) if spec else None, float(n),
+            f"{c}m-{m}Mi-{g}x{milli}{'-' + spec if spec else ''}",
+            (c, m),
+            g * milli,
+            g,
+            milli,
+            tuple(t.name for t in types if t.name.rpartition("-")[0] in spec.split("|")) if spec else None,
+            float(n),
         )
         for (c, m, g, milli, spec), n in counts.items()
-    ]  # fmt: skip
+    ]
     shape = np.array([number[each] for each in own], dtype=np.int64)
     gpus = np.array([each.gpus * each.gpu_milli for each in shapes], dtype=np.int64)
     if not gpus[shape].any():

@@ -99,7 +99,9 @@ def generated(
         For figures outside their ranges.
     """
     if not (0.0 < load <= 10.0 and 0.0 < churn <= 1.0 and 0.0 <= grouped <= 1.0):
-        raise ServerError(f"load {load}, churn {churn}, grouped {grouped}: give load in (0, 10], churn in (0, 1], grouped in [0, 1]")  # fmt: skip
+        raise ServerError(
+            f"load {load}, churn {churn}, grouped {grouped}: give load in (0, 10], churn in (0, 1], grouped in [0, 1]"
+        )
     rng, types = np.random.default_rng(seed), mixed_types(servers)
     shares = [
         (cores, gib, priority, share * ratio * own)
@@ -108,9 +110,14 @@ def generated(
         for priority, own in zip(PRIORITIES, (0.6, 0.4), strict=True)
     ]
     shapes = [
-        TaskShape(f"{cores}c{cores * gib}g-p{priority}", (1000 * cores, 1024 * cores * gib), 100 * cores * priority, share=share)
+        TaskShape(
+            f"{cores}c{cores * gib}g-p{priority}",
+            (1000 * cores, 1024 * cores * gib),
+            100 * cores * priority,
+            share=share,
+        )
         for cores, gib, priority, share in shares
-    ]  # fmt: skip
+    ]
     share = np.array([each[3] for each in shares])
     need = np.array([each.amounts for each in shapes], dtype=np.float64)
     whole = np.array([each.amounts for each in types], dtype=np.float64).T @ [each.count for each in types]
@@ -127,14 +134,18 @@ def generated(
 
     arrivals = max(1, round(churn * standing))
     return Workload(
-        f"{servers:,} servers, load {load:g}, churn {churn:g}", types, shapes,
+        f"{servers:,} servers, load {load:g}, churn {churn:g}",
+        types,
+        shapes,
         [drawn(standing if at == 0 else arrivals) for at in range(rounds)],
-    )  # fmt: skip
+    )
 
 
 def without(events: Events, lost: Iterator[int] | tuple[int, ...], back: tuple[int, ...]) -> Events:
     """Return the events with servers that fail or come back."""
-    return Events(events.shape, events.group, events.rounds, (*events.lost, *lost), events.drained, (*events.back, *back))
+    return Events(
+        events.shape, events.group, events.rounds, (*events.lost, *lost), events.drained, (*events.back, *back)
+    )
 
 
 def shares_of(shape: Ints, shapes: int) -> Floats:

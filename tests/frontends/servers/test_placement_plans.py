@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.servers import SCHEMES, CopterPlacement, Fleet, ServerType, TaskShape, faults, generated, make_scheme, simulate_placement  # fmt: skip
+from copter_frontends.servers import (
+    SCHEMES,
+    CopterPlacement,
+    Fleet,
+    ServerType,
+    TaskShape,
+    faults,
+    generated,
+    make_scheme,
+    simulate_placement,
+)
 from copter_frontends.servers.pattern_kernels import best_pattern
 from copter_frontends.servers.plan import PlacementPlan
 from copter_frontends.servers.program import proven
@@ -24,8 +34,12 @@ NEEDS = st.tuples(st.integers(0, 5), st.integers(1, 5))
     st.lists(st.tuples(NEEDS, st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=4),
     st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
-def test_the_best_pattern_is_that_of_enumeration(tasks: list[tuple[tuple[int, int], int, int]], room: tuple[int, int]) -> None:  # fmt: skip
-    fleet = Fleet([ServerType("s", room, 1)], [TaskShape(str(k), need, worth) for k, (need, worth, _) in enumerate(tasks)])
+def test_the_best_pattern_is_that_of_enumeration(
+    tasks: list[tuple[tuple[int, int], int, int]], room: tuple[int, int]
+) -> None:
+    fleet = Fleet(
+        [ServerType("s", room, 1)], [TaskShape(str(k), need, worth) for k, (need, worth, _) in enumerate(tasks)]
+    )
     most = np.array([each[2] for each in tasks])
     counts = np.zeros(len(tasks), dtype=np.int64)
     best, bound = best_pattern(fleet.shapes, fleet.shapes.worth, most, 0, np.array(room), np.zeros(0, np.int64), counts)
@@ -40,7 +54,8 @@ def busy(seed: int, number: int = 40) -> tuple[Fleet, np.ndarray]:
     """Return a fleet that is mostly full, and tasks that wait, more than there is room for."""
     rng = np.random.default_rng(seed)
     shapes = [
-        TaskShape(str(k), (int(rng.integers(1, 9)), int(rng.integers(1, 17))), int(rng.integers(5, 90))) for k in range(6)
+        TaskShape(str(k), (int(rng.integers(1, 9)), int(rng.integers(1, 17))), int(rng.integers(5, 90)))
+        for k in range(6)
     ]
     fleet = Fleet([ServerType("a", (16, 32), 6), ServerType("b", (24, 40), 5)], shapes)
     CopterPlacement(fleet).plan(fleet.arrive(rng.integers(0, 6, 25)))
@@ -89,7 +104,9 @@ def test_every_scheme_is_feasible_with_groups_failures_and_drains(name: str) -> 
 
 def test_a_round_with_room_for_all_is_proven_at_once() -> None:
     fleet, _ = busy(0, 1)
-    plan: PlacementPlan = CopterPlacement(Fleet(fleet.types, [TaskShape("x", (1, 1), 7)])).plan(np.zeros(0, dtype=np.int64))
+    plan: PlacementPlan = CopterPlacement(Fleet(fleet.types, [TaskShape("x", (1, 1), 7)])).plan(
+        np.zeros(0, dtype=np.int64)
+    )
     assert (plan.worth, plan.bound, plan.status) == (0, 0, "all")
     fresh = Fleet(fleet.types, [TaskShape("x", (1, 1), 7)])
     found = CopterPlacement(fresh).plan(fresh.arrive([0] * 9))

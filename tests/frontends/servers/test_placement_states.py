@@ -90,7 +90,11 @@ def test_the_checker_finds_what_is_wrong() -> None:
 
 
 def test_tasks_that_can_never_run_are_refused_with_a_reason() -> None:
-    shapes = [TaskShape("fits", (1, 1), 1), TaskShape("huge", (9, 1), 5), TaskShape("nowhere", (5, 1), 5, types=("small",))]
+    shapes = [
+        TaskShape("fits", (1, 1), 1),
+        TaskShape("huge", (9, 1), 5),
+        TaskShape("nowhere", (5, 1), 5, types=("small",)),
+    ]
     fleet = Fleet(TYPES, shapes)
     plan = CopterPlacement(fleet).plan(fleet.arrive([0, 1, 2, *[0] * 7], [-1, -1, -1, *[0] * 7]))
     assert "larger than any server" in plan.refused[1]
@@ -134,7 +138,7 @@ def test_all_servers_of_a_type_are_lost_and_come_back() -> None:
         (TYPES, [TaskShape("free", (1, 1), -1)], "worth -1"),
         (TYPES, [], "no task shapes"),
     ],
-)  # fmt: skip
+)
 def test_bad_servers_and_shapes(types: list[ServerType], shapes: list[TaskShape], said: str) -> None:
     with pytest.raises(ServerError, match=said):
         Fleet(types, shapes)
@@ -158,7 +162,11 @@ def test_bad_edits_change_nothing() -> None:
 
 
 def test_fragments_are_those_of_the_paper() -> None:
-    shapes = [TaskShape("half", (1, 1), 1, 1, 500, share=3.0), TaskShape("whole", (4, 1), 1, 1, share=1.0), TaskShape("cpu", (1, 1), 1, share=4.0)]  # fmt: skip
+    shapes = [
+        TaskShape("half", (1, 1), 1, 1, 500, share=3.0),
+        TaskShape("whole", (4, 1), 1, 1, share=1.0),
+        TaskShape("cpu", (1, 1), 1, share=4.0),
+    ]
     fleet = Fleet([ServerType("node", (3, 8), 1, 2)], shapes)
     free, gpu = np.array([3, 8]), np.array([1000, 300])
     # half: 300 are too few for it; whole: no room for 4 cores, so all 1,300; tasks without GPU use none of the 1,300

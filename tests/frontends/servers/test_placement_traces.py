@@ -15,7 +15,9 @@ SIZES = ["600 a,b,|,a,|", "900 b,|"]
 LIVES = ["600 U0,U2,|,C1,|", "900 U1,|"]
 
 
-def azure(folder: Path, sizes: list[str] = SIZES, lives: list[str] = LIVES, flavours: str = "1,1.75 a\n2,3.5 b\n") -> Path:
+def azure(
+    folder: Path, sizes: list[str] = SIZES, lives: list[str] = LIVES, flavours: str = "1,1.75 a\n2,3.5 b\n"
+) -> Path:
     (folder / "flav_map.txt").write_text(flavours)
     (folder / "v1.interval_map.txt").write_text("0 0\n300 1\n600 2\n1200 2\n")
     for name, lines in (("v1.dev.txt.gz", sizes), ("v1.dev.c21.txt.gz", lives)):
@@ -53,7 +55,8 @@ def test_broken_lines_of_azure_are_named(tmp_path: Path, change: dict[str, list[
 
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,1000,2,T4\nn1,8000,1000,1,P100\n"
-PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,10,1,500,\np1,2000,10,1,1000,T4|V100\np2,500,10,0,0,\n"
+HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+PODS = HEAD + "p0,1000,10,1,500,\np1,2000,10,1,1000,T4|V100\np2,500,10,0,0,\n"
 
 
 def openb(folder: Path, pods: str = PODS) -> Path:

@@ -1,4 +1,4 @@
-"""Names for ``copter simulate traffic|shards|placement``, in a separate file so that ``--help`` imports nothing else."""
+"""Names for ``copter simulate traffic|shards|placement``, in a file of their own: ``--help`` imports nothing else."""
 
 from __future__ import annotations
 
