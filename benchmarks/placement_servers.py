@@ -4,8 +4,8 @@ python benchmarks/placement_servers.py small|medium|large|full|openb|azure|all [
 
 small: 1,500 servers, 1% of the tasks change in a round. medium: 10,000 servers, 1,000 tasks leave and come in one.
 large: 100,000 servers, 5,000 in a round. full: 1,500 servers asked for 1.2 times what they have. openb: Alibaba's GPU
-servers at 130% arrived load, three seeds. azure: Azure's stream of virtual machines, on a region with room and on a full
-one. The two traces are read from ../shared/data; their rows are left out where it is not there.
+servers at 130% arrived load, three seeds. azure: Azure's stream of virtual machines, on a region with room and on a
+full one. The two traces are read from ../shared/data; their rows are left out where it is not there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rounds_row(name: str) -> Iterator[str]:
     asked, schemes = GENERATED[name]
     workload = generated(**asked)
     yield f"## `{name}`: {workload.name}\n"
-    yield "| scheme | admitted | worth running | cores used | memory used | gap p50 | gap max | round p50, ms | p99, ms |"
+    yield "| scheme | admitted | worth running | cores used | memory used | gap p50 | gap max | round p50 (ms) | p99 |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for scheme in schemes:
         found = simulate_placement(scheme, make_scheme(scheme, workload), workload, warmup=len(workload.rounds) // 4)
@@ -84,7 +84,7 @@ def azure_row() -> Iterator[str]:
     for servers in (2000, 350):
         workload = read_azure(folder, servers)
         yield f"## `azure`: {workload.name}, {len(workload.rounds):,} rounds of five minutes\n"
-        yield "| scheme | servers used, mean | most | admitted | worth running | waiting at the end | gap max | p50, ms |"
+        yield "| scheme | servers used, mean | most | admitted | worth running | waiting | gap max | round p50 (ms) |"
         yield "|---|---|---|---|---|---|---|---|"
         for scheme in ALL[:-1]:
             result = simulate_placement(scheme, make_scheme(scheme, workload), workload)
@@ -109,8 +109,8 @@ def main() -> None:
     lines = [
         "# Placement on servers\n",
         f"Written by `python benchmarks/placement_servers.py {asked.row} --page docs/results/placement.md`. What the "
-        "schemes are: [placement](../papers/placement.md). Rounds include edits; every hundredth placement, and the last, passes an "
-        "exact checker. A gap is a round's, to a proven bound of its integer program.\n",
+        "schemes are: [placement](../papers/placement.md). Rounds include edits; every hundredth placement, and the "
+        "last, passes an exact checker. A gap is a round's, to a proven bound of its integer program.\n",
     ]
     for row in ROWS if asked.row == "all" else (asked.row,):
         make = {"openb": openb_row, "azure": azure_row}.get(row, lambda row=row: rounds_row(row))

@@ -9,12 +9,10 @@ from copter_frontends.servers.state_kernels import room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
 """Rules by number; the names are in `schemes.py`."""
-FULLER = 1e-3
-"""Weight of all that is free: among servers that strand as little, the fullest is taken."""
-BALANCE = 0.5
-"""Weight of how much more is free of one dimension than of another."""
-REST = 0.25
-"""Weight of what a shape leaves over when as many tasks as fit have come; what no task of it can use counts in full."""
+FULLER, TIE = 0.05, 1e-3
+"""Weight of all that is free on a server in its score, so that fuller servers are taken: while wholly free servers have
+a price, and only among servers that strand as little.
+"""
 
 
 @numba.njit(cache=True)
@@ -42,7 +40,7 @@ def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
 def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the expected worth, at prices, of what is free and of no use to a shape: all where not one task fits, else
     a part (REST) of what is left over when as many as fit have come; less the last price for a server that is wholly
-    free, and more the fuller servers are not (PS4).
+    free (PS4).
     """
     value, found, last = 0.0, 0.0, len(price) - 2
     most, least = 0.0, np.inf
@@ -54,7 +52,7 @@ def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyp
     whole = True
     for d in range(last):
         whole = whole and free[d] == capacity[kind, d]
-    found = FULLER * value + BALANCE * (most - least) - (price[last + 1] if whole else 0.0)
+    found = BALANCE * (most - least) - (price[last + 1] if whole else 0.0)
     for m in range(len(shapes.share)):
         if shapes.share[m] <= 0.0:
             continue
@@ -152,6 +150,12 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
                 cut[g] += shapes.milli[shape]
             if grown <= found:
                 found, place = grown, g if part else 0
+        if rule == STRANDED:
+            fuller = FULLER if price[len(free) + 1] > 0.0 else TIE
+            for d in range(len(free)):
+                found += fuller * price[d] * free[d]
+            for g in range(len(gpu)):
+                found += fuller * price[len(free)] * gpu[g]
     else:
         found = simple(rule, shapes, shape, capacity, kind, free, gpu)
     if rule == FRAGMENTATION:  # as published: whole scores of 0 to 100, equal ones in random order
