@@ -9,6 +9,10 @@ from copter_frontends.servers.state_kernels import room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
 """Rules by number; the names are in `schemes.py`."""
+BALANCE = 0.5
+"""Weight of how much more is free of one dimension than of another."""
+REST = 0.25
+"""Weight of what a shape leaves over when as many tasks as fit have come; what no task of it can use counts in full."""
 FULLER, TIE = 0.05, 1e-3
 """Weight of all that is free on a server in its score, so that fuller servers are taken: while wholly free servers have
 a price, and only among servers that strand as little.
