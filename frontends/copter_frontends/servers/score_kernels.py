@@ -1,4 +1,4 @@
-"""Scores of a shape's next task on a server of a class; the least one is the best. Equations PS4 to PS8."""
+"""Scores of a shape's next task on a server of a class; the least one is the best. Equation PS4 for copter's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from copter_frontends.servers.state_kernels import room
 
-STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN, PRICED = 0, 1, 2, 3, 4, 5
+STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN = 0, 1, 2, 3, 4
 """Rules by number; the names are in `schemes.py`."""
 BALANCE = 0.5
 """Weight of how much more is free of one dimension than of another."""
