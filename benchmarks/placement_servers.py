@@ -16,7 +16,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from copter_frontends.servers import Workload, generated, make_scheme, read_azure, read_openb, simulate_placement
+from copter_frontends.policies.servers import (
+    Workload,
+    generated,
+    make_scheme,
+    read_azure,
+    read_openb,
+    simulate_placement,
+)
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ALL = ("copter", "first-fit", "best-fit", "dot-product", "fgd", "protean", "cvxcluster")

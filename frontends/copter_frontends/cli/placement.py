@@ -158,7 +158,7 @@ def placement_options(several: bool) -> list[click.Parameter]:
         click.Option(
             ["--tape"],
             type=click.Path(dir_okay=False),
-            help="Record the rounds' programs here, for `copter replay` and `verify`.",
+            help="Record the rounds here, for `copter replay` and `verify`.",
         ),
         click.Option(["--out"], type=click.Path(file_okay=False), help="Folder for plots and report.html."),
         click.Option(
@@ -176,7 +176,7 @@ def run(**options: Any) -> int:
     # Imported late: `--help` need not load the engine.
     from copter import CopterError
     from copter_frontends.cli.problem_runs import facts, show, taped
-    from copter_frontends.servers import make_scheme, simulate_placement
+    from copter_frontends.policies.servers import make_scheme, simulate_placement
 
     try:
         workload = _workload(options)
@@ -209,7 +209,7 @@ def run(**options: Any) -> int:
 
 def _workload(options: Mapping[str, Any]) -> Any:
     """Return the workload that the options ask for; raises ServerError."""
-    from copter_frontends.servers import ServerError, generated, read_azure, read_openb
+    from copter_frontends.policies.servers import ServerError, generated, read_azure, read_openb
 
     if options["azure"] and options["openb"]:
         raise ServerError("--azure and --openb: give one trace")

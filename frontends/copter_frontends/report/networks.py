@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from copter_frontends.policies.servers.simulation import PlacementResult
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.placement_charts import placement_charts
 from copter_frontends.report.shard_charts import shard_charts
 from copter_frontends.report.table import number, seconds
 from copter_frontends.report.traffic_charts import traffic_charts
-from copter_frontends.servers.simulation import PlacementResult
 from copter_frontends.shards.simulation import ShardResult
 from copter_frontends.traffic.simulation import TrafficResult
 

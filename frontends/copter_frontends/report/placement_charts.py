@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from copter_frontends.policies.servers.simulation import PlacementResult
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.theme import Theme
-from copter_frontends.servers.simulation import PlacementResult
 
 
 def placement_charts(results: Sequence[PlacementResult]) -> list[Chart]:

@@ -21,4 +21,4 @@ SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search",
 """And pop-K for any K."""
 
 PLACEMENT_SCHEMES = ("copter", "first-fit", "best-fit", "dot-product", "fgd", "protean", "cvxcluster", "milp")
-"""The names of :data:`copter_frontends.servers.SCHEMES`."""
+"""The names of :data:`copter_frontends.policies.servers.SCHEMES`."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from copter_frontends.servers.board import Floats, Ints
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.fleet import ServerType, TaskShape
+from copter_frontends.policies.servers.board import Floats, Ints
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import ServerType, TaskShape
 
 CORES, GIB_A_CORE, PRIORITIES = (1, 2, 4, 8, 16, 32), (2, 4, 8), (1, 3)
 CORE_SHARES = (0.38, 0.27, 0.18, 0.1, 0.05, 0.02)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.servers import (
+from copter_frontends.policies.servers import (
     SCHEMES,
     CopterPlacement,
     Fleet,
@@ -20,11 +20,11 @@ from copter_frontends.servers import (
     make_scheme,
     simulate_placement,
 )
-from copter_frontends.servers.pattern_kernels import best_pattern
-from copter_frontends.servers.plan import PlacementPlan
-from copter_frontends.servers.program import proven
-from copter_frontends.servers.rivals import Milp
-from copter_frontends.servers.rooms import rooms_of
+from copter_frontends.policies.servers.pattern_kernels import best_pattern
+from copter_frontends.policies.servers.plan import PlacementPlan
+from copter_frontends.policies.servers.program import proven
+from copter_frontends.policies.servers.rivals import Milp
+from copter_frontends.policies.servers.rooms import rooms_of
 
 NEEDS = st.tuples(st.integers(0, 5), st.integers(1, 5))
 

@@ -9,16 +9,16 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
+from copter_frontends.policies.servers.board import Floats, Ints
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.place_kernels import place_by_score, place_first
+from copter_frontends.policies.servers.plan import PlacementPlan
+from copter_frontends.policies.servers.policy import PlacementBase
+from copter_frontends.policies.servers.price_kernels import place_by_prices
+from copter_frontends.policies.servers.score_kernels import BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN
+from copter_frontends.policies.servers.state_kernels import room
 from copter_frontends.policy_kit.stage_clock import StageClock
-from copter_frontends.servers.board import Floats, Ints
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.fleet import Fleet
-from copter_frontends.servers.place_kernels import place_by_score, place_first
-from copter_frontends.servers.plan import PlacementPlan
-from copter_frontends.servers.policy import PlacementBase
-from copter_frontends.servers.price_kernels import place_by_prices
-from copter_frontends.servers.score_kernels import BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN
-from copter_frontends.servers.state_kernels import room
 
 RULES = {"best-fit": BEST_FIT, "dot-product": DOT_PRODUCT, "fgd": FRAGMENTATION, "protean": PROTEAN}
 Order = Literal["arrival", "worth"]

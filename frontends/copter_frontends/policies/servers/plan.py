@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from copter_frontends.servers.board import Ints
-from copter_frontends.servers.fleet import Fleet
+from copter_frontends.policies.servers.board import Ints
+from copter_frontends.policies.servers.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from copter_frontends.servers.board import Board, Ints, Shapes
-from copter_frontends.servers.pattern_kernels import useful_states
+from copter_frontends.policies.servers.board import Board, Ints, Shapes
+from copter_frontends.policies.servers.pattern_kernels import useful_states
 
 
 class Rooms(NamedTuple):

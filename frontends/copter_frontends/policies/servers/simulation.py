@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.servers.board import FAILED, Ints
-from copter_frontends.servers.checker import faults
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.plan import PlacementPlan, PlacementScheme
-from copter_frontends.servers.workload import Workload
+from copter_frontends.policies.servers.board import FAILED, Ints
+from copter_frontends.policies.servers.checker import faults
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.plan import PlacementPlan, PlacementScheme
+from copter_frontends.policies.servers.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

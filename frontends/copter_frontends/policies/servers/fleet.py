@@ -9,11 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter_frontends.servers.board import DRAINING, FAILED, UP, WHOLE_GPU, Board, Floats, Ints, Shapes, board_of
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.place_kernels import link_groups
-from copter_frontends.servers.score_kernels import best_place
-from copter_frontends.servers.state_kernels import depart, enter, enter_all, leave, put_back, room, take
+from copter_frontends.policies.servers.board import (
+    DRAINING,
+    FAILED,
+    UP,
+    WHOLE_GPU,
+    Board,
+    Floats,
+    Ints,
+    Shapes,
+    board_of,
+)
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.place_kernels import link_groups
+from copter_frontends.policies.servers.score_kernels import best_place
+from copter_frontends.policies.servers.state_kernels import depart, enter, enter_all, leave, put_back, room, take
 
 MOST_AMOUNT = 1 << 40
 SPARE = 4096

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from copter_frontends.servers.place_kernels import mark_group, put
-from copter_frontends.servers.score_kernels import best_place
-from copter_frontends.servers.state_kernels import room
+from copter_frontends.policies.servers.place_kernels import mark_group, put
+from copter_frontends.policies.servers.score_kernels import best_place
+from copter_frontends.policies.servers.state_kernels import room
 
 
 @numba.njit(cache=True)

@@ -7,8 +7,8 @@ import heapq
 import numba
 import numpy as np
 
-from copter_frontends.servers.score_kernels import best_place, score_of
-from copter_frontends.servers.state_kernels import room, take
+from copter_frontends.policies.servers.score_kernels import best_place, score_of
+from copter_frontends.policies.servers.state_kernels import room, take
 
 
 @numba.njit(cache=True)

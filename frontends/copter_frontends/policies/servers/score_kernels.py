@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from copter_frontends.servers.state_kernels import room
+from copter_frontends.policies.servers.state_kernels import room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN = 0, 1, 2, 3, 4
 """Rules by number; the names are in `schemes.py`."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from copter_frontends.servers.board import Ints
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.fleet import ServerType, TaskShape
-from copter_frontends.servers.workload import FOREVER, Events, Workload, mixed_types, shares_of
+from copter_frontends.policies.servers.board import Ints
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import ServerType, TaskShape
+from copter_frontends.policies.servers.workload import FOREVER, Events, Workload, mixed_types, shares_of
 
 ROUND_S = 300
 LONGEST_KNOWN_S = 1_728_000

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from copter import Settings
+from copter_frontends.policies.servers.board import FAILED, Floats, Ints
+from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.pattern_kernels import exchange, fill_servers, put_patterns
+from copter_frontends.policies.servers.place_kernels import place_by_score
+from copter_frontends.policies.servers.plan import PlacementPlan
+from copter_frontends.policies.servers.program import PatternProgram, proven
+from copter_frontends.policies.servers.rooms import rooms_of
+from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
-from copter_frontends.servers.board import FAILED, Floats, Ints
-from copter_frontends.servers.fleet import Fleet
-from copter_frontends.servers.pattern_kernels import exchange, fill_servers, put_patterns
-from copter_frontends.servers.place_kernels import place_by_score
-from copter_frontends.servers.plan import PlacementPlan
-from copter_frontends.servers.program import PatternProgram, proven
-from copter_frontends.servers.rooms import rooms_of
-from copter_frontends.servers.score_kernels import STRANDED
 
 TARGET = 0.005
 """Relative gap at which a round is not improved further."""

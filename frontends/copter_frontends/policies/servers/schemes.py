@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from copter import Settings
-from copter_frontends.servers.errors import ServerError
-from copter_frontends.servers.fleet import Fleet
-from copter_frontends.servers.plan import PlacementScheme
-from copter_frontends.servers.policy import OPENING, CopterPlacement
-from copter_frontends.servers.rivals import RULES, ByRule, CvxCluster, Milp
-from copter_frontends.servers.workload import Workload
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.plan import PlacementScheme
+from copter_frontends.policies.servers.policy import OPENING, CopterPlacement
+from copter_frontends.policies.servers.rivals import RULES, ByRule, CvxCluster, Milp
+from copter_frontends.policies.servers.workload import Workload
 
 SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "milp")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter_frontends.servers.board import FAILED, WHOLE_GPU
-from copter_frontends.servers.fleet import Fleet
+from copter_frontends.policies.servers.board import FAILED, WHOLE_GPU
+from copter_frontends.policies.servers.fleet import Fleet
 
 
 def faults(fleet: Fleet) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from copter_frontends.servers.score_kernels import best_place
-from copter_frontends.servers.state_kernels import room, shift, take
+from copter_frontends.policies.servers.score_kernels import best_place
+from copter_frontends.policies.servers.state_kernels import room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""

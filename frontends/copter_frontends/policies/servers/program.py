@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter import LinearProgram, Model, Session, Settings, Solution, solve
-from copter_frontends.servers.board import Floats, Ints, Shapes
-from copter_frontends.servers.pattern_kernels import bound_rooms
-from copter_frontends.servers.rooms import Rooms
-from copter_frontends.servers.state_kernels import room
+from copter_frontends.policies.servers.board import Floats, Ints, Shapes
+from copter_frontends.policies.servers.pattern_kernels import bound_rooms
+from copter_frontends.policies.servers.rooms import Rooms
+from copter_frontends.policies.servers.state_kernels import room
 
 MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
