@@ -1,8 +1,8 @@
-"""Names for ``copter simulate traffic|shards``, in a separate file so that ``--help`` imports nothing else."""
+"""Names for ``copter simulate traffic|shards|placement``, in a file of their own: ``--help`` imports nothing else."""
 
 from __future__ import annotations
 
-PROBLEMS = ("traffic", "shards")
+PROBLEMS = ("traffic", "shards", "placement")
 """Problems other than GPU clusters that can be simulated and compared."""
 
 LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
@@ -19,3 +19,6 @@ LOAD_SEQUENCES = ("stateless", "stateful")
 SHARD_COSTS = ("unit", "size")
 SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
 """And pop-K for any K."""
+
+PLACEMENT_SCHEMES = ("copter", "first-fit", "best-fit", "dot-product", "fgd", "protean", "cvxcluster", "milp")
+"""The names of :data:`copter_frontends.policies.servers.SCHEMES`."""
