@@ -155,7 +155,12 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
             if grown <= found:
                 found, place = grown, g if part else 0
         if rule == STRANDED:
+            whole = True
+            for d in range(len(free)):
+                whole = whole and free[d] == capacity[kind, d]
             fuller = FULLER if price[len(free) + 1] > 0.0 else TIE
+            if whole:
+                fuller = -TIE  # of wholly free servers, which have one price, the largest
             for d in range(len(free)):
                 found += fuller * price[d] * free[d]
             for g in range(len(gpu)):
