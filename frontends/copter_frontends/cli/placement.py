@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import click
@@ -197,7 +198,8 @@ def run(**options: Any) -> int:
             results.append(result)
             summary = result.summary()
             last = summary["used_last" if workload.one_by_one else "used"]
-            summaries.append({**summary, "fullest": last[-1] if workload.one_by_one else max(last[:2])})
+            known = [each for each in (last[-1:] if workload.one_by_one else last[:2]) if isfinite(each)]
+            summaries.append({**summary, "fullest": max(known, default=None)})
     except CopterError as error:  # print the schemes that were run before the error
         failed = error
     if options["out"] is not None and results:

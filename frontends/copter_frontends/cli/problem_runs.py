@@ -197,7 +197,7 @@ def show(
         rows = []
         for each in summaries:
             gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
-            cells = [form.format(each[key]) for _, key, form in columns]
+            cells = ["none" if each[key] is None else form.format(each[key]) for _, key, form in columns]
             rows.append([each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"])])
         Console(quiet=is_quiet()).print(_narrow(names, rows, title))
     if failed is not None:

@@ -58,3 +58,15 @@ def test_wrong_options_are_told(capsys: pytest.CaptureFixture[str], given: tuple
         cli.main(["simulate", "placement", *FEW, *given])
     assert ended.value.code == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("events", [["--lose", "1:0-9"], ["--lose", "1:0-9", "--back", "2:0-9"]])
+def test_rounds_without_any_server_have_no_used_share(events: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["simulate", "placement", "--servers", "10", "--rounds", "3", *events]
+    code, found, _ = run_json(capsys, *given)
+    assert code == 0
+    assert 0.0 < found["fullest"] <= 1.0
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert not ended.value.code
+    assert "nan" not in capsys.readouterr().out

@@ -94,31 +94,41 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
 
 
 @numba.njit(cache=True)
+def place_on_first(board, shapes, jobs, task, servers, first, mark):  # type: ignore[no-untyped-def]
+    """Place a task on the first of the servers, from number `first` on, that has room for it.
+
+    Returns the number up to which none has room for another task of the shape.
+    """
+    shape, stamp, passed = jobs.shape[task], 0, True
+    if jobs.group[task] >= 0:
+        mark[-1] += 1
+        stamp = mark[-1]
+        mark_group(jobs, jobs.group[task], mark, stamp)
+    need, gpus, milli = shapes.need[shape], shapes.gpus[shape], shapes.milli[shape]
+    for at in range(first, len(servers)):
+        server = servers[at]
+        fits = board.status[server] == 0 and shapes.allowed[shape, board.kind[server]]
+        if fits and room(need, gpus, milli, board.free[server], board.gpu[server]) > 0:
+            if stamp > 0 and mark[server] == stamp:
+                passed = False
+                continue
+            state = board.state[server]
+            board.choice[state, shapes.like[shape]] = best_place(shapes, shape, board.state_gpu[state])
+            put(board, shapes, jobs, task, server)
+            break
+        if passed:
+            first = at + 1
+    return first
+
+
+@numba.njit(cache=True)
 def place_first(board, shapes, jobs, order, mark):  # type: ignore[no-untyped-def]
     """Place tasks in order, each on the first server with room; the others stay waiting."""
-    shape, first = -1, 0
+    shape, first, servers = -1, 0, np.arange(len(board.kind))
     for task in order:
         if jobs.shape[task] != shape:
             shape, first = jobs.shape[task], 0
-        stamp = 0
-        if jobs.group[task] >= 0:
-            mark[-1] += 1
-            stamp = mark[-1]
-            mark_group(jobs, jobs.group[task], mark, stamp)
-        need, gpus, milli = shapes.need[shape], shapes.gpus[shape], shapes.milli[shape]
-        passed = True
-        for server in range(first, len(board.kind)):
-            fits = board.status[server] == 0 and shapes.allowed[shape, board.kind[server]]
-            if fits and room(need, gpus, milli, board.free[server], board.gpu[server]) > 0:
-                if stamp > 0 and mark[server] == stamp:
-                    passed = False
-                    continue
-                state = board.state[server]
-                board.choice[state, shapes.like[shape]] = best_place(shapes, shape, board.state_gpu[state])
-                put(board, shapes, jobs, task, server)
-                break
-            if passed:
-                first = server + 1
+        first = place_on_first(board, shapes, jobs, task, servers, first, mark)
 
 
 @numba.njit(cache=True)

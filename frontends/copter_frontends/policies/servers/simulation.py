@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +92,7 @@ class PlacementResult:
             "reasons": self.reasons,
             "servers_used": float(np.mean([each.servers_used for each in rounds])),
             "servers_used_max": max(each.servers_used for each in rounds),
-            "used": [float(each) for each in np.mean([each.used for each in rounds], axis=0)],
+            "used": [mean_known(each) for each in zip(*(each.used for each in rounds), strict=True)],
             "used_last": list(rounds[-1].used),
             "gap": {"p50": float(np.median(gaps)), "mean": float(np.mean(gaps)), "max": max(gaps)} if gaps else None,
             "round_s": spread([each.round_s for each in rounds]),
@@ -99,6 +100,12 @@ class PlacementResult:
             "solve_s": spread([each.solve_s for each in rounds]),
             "shim_s": spread([each.shim_s for each in rounds]),
         }
+
+
+def mean_known(values: Sequence[float]) -> float:
+    """Return the mean of the numbers that are not NaN; NaN if there is none."""
+    known = [each for each in values if np.isfinite(each)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def simulate_placement(
