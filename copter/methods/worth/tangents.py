@@ -23,6 +23,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MOST_REQUESTS = 300  # of a program: 200 requests take a second, 1,000 more than a minute
 MOST_ROUNDS = 100  # linear programs of a solve
 FIRST = (1e-3, 1e-2, 0.1, 0.5, 1.0)  # where the first tangents touch, as shares of the largest total
 LOWER = 0.1  # the next tangent's total over the lowest one's, where the point has nothing and that is worth -inf
@@ -127,6 +128,8 @@ def by_tangents(
 ) -> Answer:
     """Return the answer of linear programs with more and more tangents, or `best` if they do not come to an optimum.
 
+    Programs of many requests are not tried.
+
     Parameters
     ----------
     newton : Newton
@@ -138,6 +141,8 @@ def by_tangents(
         Solves a linear program.
     """
     passes, m = newton.program.passes, len(newton.upper)
+    if np.count_nonzero(newton.program.parts["count"]) > MOST_REQUESTS:
+        return best
     tangents = Tangents(newton.program.parts, newton.lower, newton.upper)
     for _ in range(MOST_ROUNDS):
         left = settings.time_limit_s - newton.watch.elapsed_s

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from copter import Model, Session, Status, worth
 from copter.methods.solve import solve
 from copter.methods.worth.program import WorthProgram
-from copter.methods.worth.solve import FIRST_MU, Newton
-from copter.methods.worth.tangents import by_tangents
+from copter.methods.worth.solve import FIRST_MU, Answer, Newton
+from copter.methods.worth.tangents import MOST_REQUESTS, by_tangents
 from copter.problem.worth import Worth
 from copter.runtime.watch import Watch
 from copter.settings import Settings
@@ -116,3 +116,18 @@ def test_reduced_costs_of_many_requests_are_read_at_once() -> None:
     reduced = solution.reduced_costs
     assert len(reduced) == 900
     assert reduced.max() <= 1e-5 * max(1.0, np.abs(solution.y).max())
+
+
+def test_many_requests_that_newtons_method_leaves_are_an_honest_numerical_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stalled(self: Newton, y: np.ndarray, mu: float) -> Answer:
+        self.respond(y, mu)
+        return self.closed(self.judged(y, mu), "stalled")
+
+    monkeypatch.setattr(Newton, "run", stalled)
+    few, many = (model_of(np.random.default_rng(1), jobs, 3) for jobs in (40, MOST_REQUESTS + 1))
+    assert Session(few).solve().status is Status.OPTIMAL
+    solution = Session(many).solve()
+    assert solution.status is Status.NUMERICAL_ERROR
+    assert solution.bound >= solution.objective
