@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
+from copter import LinearProgram
+from copter.highs.milp import branch_and_bound
 from copter_frontends.policies.servers.board import Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
@@ -169,8 +171,6 @@ class Milp(PlacementBase):
 
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks and return what was done."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
         clock, fleet = StageClock(), self.fleet
         tasks, refused = self.possible(waiting)
         if (fleet.jobs.group[tasks] >= 0).any():
@@ -182,14 +182,9 @@ class Milp(PlacementBase):
         bound = 0
         if program is not None:
             cost, rows, upper, (own, on) = program
-            found = milp(
-                -cost,
-                constraints=LinearConstraint(rows, -np.inf, upper),
-                bounds=Bounds(0, np.inf),
-                integrality=np.ones(len(cost)),
-                options={"time_limit": self.time_limit_s, "mip_rel_gap": 1e-3},
-            )
-            bound = int(np.floor(-found.mip_dual_bound + 1e-6)) if found.mip_dual_bound is not None else -1
+            lp = LinearProgram(-cost, rows, row_upper=upper, integrality=1)
+            found = branch_and_bound(lp, self.time_limit_s, 1e-3)
+            bound = int(np.floor(-found.bound + 1e-6)) if np.isfinite(found.bound) else -1
             clock.end("solve")
             if found.x is not None:
                 self._start(tasks, own, servers[on], np.rint(found.x).astype(np.int64))
