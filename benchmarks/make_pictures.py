@@ -72,14 +72,14 @@ MADE = (
         "demo",
         PICTURES / "demo.svg",
         ROOT / "README.md",
-        "make demo in a terminal",
+        "make demo, running",
         lambda: terminal.picture("make demo", recording.frames(demo_recording())),
     ),
     Picture(
         "report",
         PICTURES / "report.svg",
         ROOT / "README.md",
-        "The report: headline figures, each round's time and gap",
+        "The report of make demo",
         lambda: first_screen.picture(demo_report()),
     ),
     Picture(
