@@ -40,6 +40,8 @@ cdef class SparseDual(BlockBasis):
     cdef bint is_settled(self, int g) noexcept nogil
     cdef int column_of(self, int v, int at) noexcept nogil
     cdef int loop(self, int last) noexcept nogil
+    cdef void assess(self, int p) noexcept nogil
+    cdef void assess_block(self, int g) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef int choose_artificial(self, double* excess) noexcept nogil
     cdef bint row_of(self, int p) noexcept nogil

@@ -10,7 +10,7 @@ cimport cython
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.string cimport memcpy, memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, RATE, TIE, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis, beyond, limits
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.simplex.middle_factor cimport MiddleFactor
 
@@ -608,6 +608,8 @@ cdef class SparseDual(BlockBasis):
             v = self.head[p]
             if 0 <= v < first:
                 self.move_key(v, shift[p])
+        for p in range(m):
+            self.assess(p)
         memset(shift, 0, m * sizeof(double))
         self.passes += self.n_columns + self.n_entries
 
@@ -618,6 +620,7 @@ cdef class SparseDual(BlockBasis):
         self.head[p], self.place[k] = k, p
         self.key[g], self.place[v] = v, -1
         self.change(g)
+        self.assess_block(g)
         if self.factor.updates + self.count[g] + 2 >= self.factor.most_updates:
             self.stale = True
             return
@@ -723,22 +726,60 @@ cdef class SparseDual(BlockBasis):
             self.stale = True
 
     cdef int choose_row(self, double* excess) noexcept nogil:
-        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in."""
-        cdef int p, v, k, best = -1, best_key = -1, first = self.n_columns + self.n_blocks
-        cdef double most = 0.0, over, tolerance = self.tolerance
-        self.passes += 2.0 * self.n_rows
-        for p in range(self.n_rows):
-            v = self.head[p]
-            over = self.artificial[p] if v == ARTIFICIAL else self.excess(v)
-            if fabs(over) > tolerance and over * over > most * self.norm[p]:
-                most, best, best_key, excess[0] = over * over / self.norm[p], p, -1, over
-            if 0 <= v < first:
-                k = self.key[self.block(v)]
-                over = self.excess(k)
-                if fabs(over) > tolerance and over * over > most * self.norm[p]:
-                    most, best, best_key, excess[0] = over * over / self.norm[p], p, k, over
-        self.swapped = best_key >= 0
+        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in.
+
+        `over` has the square of the larger violation at each position, of its variable or of that one's key; it may be
+        too large where another position has moved the key since.
+        """
+        cdef int p, v, best
+        cdef double most, own, key
+        self.swapped = False
+        while True:  # ends: a position that does not violate a bound is not taken again
+            most, best = 0.0, -1
+            for p in range(self.n_rows):
+                if self.over[p] > most * self.norm[p]:
+                    most, best = self.over[p] / self.norm[p], p
+            self.passes += self.n_rows
+            if best < 0:
+                return -1
+            most = self.over[best]
+            self.assess(best)
+            if self.over[best] >= most:
+                break
+        v = self.head[best]
+        own = self.artificial[best] if v == ARTIFICIAL else beyond(self.x[v], self.low[v], self.high[v])
+        key = 0.0
+        if 0 <= v < self.n_columns + self.n_blocks:
+            v = self.key[self.block_of[v] if v < self.n_columns else v - self.n_columns]
+            key = beyond(self.x[v], self.low[v], self.high[v])
+        self.swapped = fabs(key) > fabs(own)
+        excess[0] = key if self.swapped else own
         return best
+
+    cdef void assess(self, int p) noexcept nogil:
+        """Note by how much the variable at a position, or its key, violates a bound."""
+        cdef int v = self.head[p]
+        cdef double excess, other
+        if v == ARTIFICIAL:
+            excess = fabs(self.artificial[p])
+        else:
+            excess = fabs(beyond(self.x[v], self.low[v], self.high[v]))
+            if v < self.n_columns + self.n_blocks:
+                v = self.key[self.block_of[v] if v < self.n_columns else v - self.n_columns]
+                other = fabs(beyond(self.x[v], self.low[v], self.high[v]))
+                excess = max(excess, other)
+        self.over[p] = excess * excess if excess > self.tolerance else 0.0
+
+    cdef void assess_block(self, int g) noexcept nogil:
+        """Do so for all positions of a block."""
+        cdef int j, s = self.n_columns + g
+        if self.count[g] == 0:
+            return
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if self.place[j] >= 0:
+                self.assess(self.place[j])
+        if self.place[s] >= 0:
+            self.assess(self.place[s])
 
     cdef int choose_artificial(self, double* excess) noexcept nogil:
         """Choose an artificial variable to leave at no cost, in the direction that takes its row's price to zero.
@@ -858,20 +899,22 @@ cdef class SparseDual(BlockBasis):
 
     cdef void entries_of(self, int v, double* cost, double* entry) noexcept nogil:
         """Write the reduced cost of a variable, and its entry in the tableau row."""
-        cdef int k, r
-        cdef double share
-        if v >= self.n_columns + self.n_blocks:
-            r = v - self.n_columns - self.n_blocks
+        cdef int k, r, n = self.n_columns
+        if v >= n + self.n_blocks:
+            r = v - n - self.n_blocks
             cost[0], entry[0] = self.y[r], -self.rho[r]
             return
-        cost[0] = entry[0] = 0.0
-        if v < self.n_columns:
+        if v < n:
+            k = self.key[self.block_of[v]]
             cost[0], entry[0] = self.now[v], self.slope[v]
-        k = self.key[self.block(v)]
-        if k < self.n_columns:
-            share = self.key_share(v)
-            cost[0] -= share * self.now[k]
-            entry[0] -= share * self.slope[k]
+            if k < n:
+                cost[0] -= self.now[k]
+                entry[0] -= self.slope[k]
+            return
+        k = self.key[v - n]
+        cost[0] = entry[0] = 0.0
+        if k < n:
+            cost[0], entry[0] = self.now[k], self.slope[k]
 
     cdef void consider(self, int v, double side, double* end) noexcept nogil:
         """Add the breakpoint of a variable outside settled blocks; one that cannot flip lowers `end` to its step."""
@@ -879,7 +922,7 @@ cdef class SparseDual(BlockBasis):
         if self.place[v] >= 0:
             return
         self.entries_of(v, &cost, &entry)
-        if not self.step_of(v, cost, entry, side, &here) or here > end[0]:
+        if not limits(self.low[v], self.high[v], self.at_upper[v], cost, entry, side, RATE, &here) or here > end[0]:
             return
         if self.high[v] - self.low[v] == INFINITY:
             end[0] = min(end[0], here + HARRIS / fabs(entry))
@@ -891,11 +934,12 @@ cdef class SparseDual(BlockBasis):
         cdef double key_cost = 0.0, key_entry = 0.0, here
         if k < self.n_columns:
             key_cost, key_entry = self.now[k], self.slope[k]
-            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+            if limits(self.low[s], self.high[s], self.at_upper[s], key_cost, key_entry, side, RATE, &here) \
+                    and here < end:
                 best, end = s, here
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j != k and self.step_of(j, self.now[j] - key_cost, self.slope[j] - key_entry, side, &here) \
-                    and here < end:
+            if j != k and limits(self.low[j], self.high[j], self.at_upper[j], self.now[j] - key_cost,
+                                 self.slope[j] - key_entry, side, RATE, &here) and here < end:
                 best, end = j, here
         if best >= 0:
             self.ahead.add(best, end)
@@ -912,8 +956,10 @@ cdef class SparseDual(BlockBasis):
         self.ahead.size = self.ahead.most = 0
         self.divide()
         for t in range(self.n_rho):
-            self.consider(first + self.rho_spots[t], side, &end)
-        self.passes += 4.0 * self.n_rho
+            v = first + self.rho_spots[t]
+            if self.place[v] < 0 and self.low[v] < self.high[v]:
+                self.consider(v, side, &end)
+        self.passes += 2.0 * self.n_rho
         covered = min(self.reach / self.longest, end)
         rest = self.gather(side, end, covered)
         while True:  # ends: flips are at most FLIPS for each variable, and the reach grows until no block remains
@@ -939,6 +985,8 @@ cdef class SparseDual(BlockBasis):
                 return -2
             if v < first and self.count[self.block(v)] == 0:
                 self.scan(self.block(v), side, end)
+            elif v < first:
+                self.assess_block(self.block(v))
 
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
         """Return the variable with the largest pivot among those whose breakpoint is hardly beyond that of v."""
@@ -1026,6 +1074,10 @@ cdef class SparseDual(BlockBasis):
                 self.factor.ftran(&self.shift[0])
                 self.move(&self.shift[0], 1.0)
                 memset(&self.shift[0], 0, m * sizeof(double))
+            self.assess_block(g)
+        self.assess(p)
+        if q < first:
+            self.assess_block(self.block(q))
         return DONE
 
     cdef void load(self) noexcept nogil:
@@ -1060,17 +1112,23 @@ cdef class SparseDual(BlockBasis):
 
     cdef void move(self, const double* alpha, double theta) noexcept nogil:
         """Lower the basic variables' values by theta times alpha, and update the keys."""
-        cdef int i, v, first = self.n_columns + self.n_blocks
+        cdef int i, v, k, n = self.n_columns, first = n + self.n_blocks
+        cdef double by
         for i in range(self.n_rows):
             if alpha[i] == 0.0:
                 continue
-            v = self.head[i]
+            v, by = self.head[i], theta * alpha[i]
             if v == ARTIFICIAL:
-                self.artificial[i] -= theta * alpha[i]
-                continue
-            self.x[v] -= theta * alpha[i]
-            if v < first:
-                self.move_key(v, -theta * alpha[i])
+                self.artificial[i] -= by
+            else:
+                self.x[v] -= by
+                if v < n:
+                    k = self.key[self.block_of[v]]
+                    self.x[k] += by if k < n else -by
+                elif v < first:
+                    k = self.key[v - n]
+                    self.x[k] -= by
+            self.assess(i)
 
     def true_prices(self, const double[::1] cost):
         """Return the prices of the basis for the given costs, not for the perturbed ones.
