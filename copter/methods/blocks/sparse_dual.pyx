@@ -1038,15 +1038,19 @@ cdef class SparseDual(BlockBasis):
                 break
         if moves:
             self.factor.ftran(&self.shift[0])
-            self.move(&self.shift[0], 1.0)
-            memset(&self.shift[0], 0, m * sizeof(double))
         v = self.head[p]
         if v == ARTIFICIAL:
-            theta = self.artificial[p] / alpha[p]
+            theta = (self.artificial[p] - self.shift[p]) / alpha[p]
         else:
             bound = self.high[v] if to_upper else self.low[v]
-            theta = (self.x[v] - bound) / alpha[p]
-        self.move(alpha, theta)
+            theta = (self.x[v] - self.shift[p] - bound) / alpha[p]
+        if moves:
+            for i in range(m):
+                self.shift[i] += theta * alpha[i]
+            self.move(&self.shift[0], 1.0)
+            memset(&self.shift[0], 0, m * sizeof(double))
+        else:
+            self.move(alpha, theta)
         self.x[q] += theta
         if q < first:
             self.move_key(q, theta)
