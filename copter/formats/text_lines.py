@@ -20,7 +20,7 @@ BLOCK = 1_000_000  # bytes read at a time
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
 # A packed file may hold so many times its own bytes, and so many in any case: text of a program packs to a tenth or
 # less, and a reader needs some twenty times the memory of the text.
-TIMES, FREELY = 100, 1 << 25
+TIMES, FREELY = 50, 1 << 22
 LONGEST = 400  # most characters of an error message, because it may quote long text of the file
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
-from copter.highs.tree import Floats, Point, Program, Report, Task
+from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
 
 Mask = NDArray[np.bool_]
@@ -19,9 +20,9 @@ Mask = NDArray[np.bool_]
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
-SMALL_INTEGERS, SMALL_ENTRIES = 1_000, 20_000  # programs up to this size go on to branch and bound at once
-SMALL_TREE_SHARE = 0.85  # TREE_SHARE of small programs
-FIRST_LP_SHARE = 0.2  # share of the time left that the LP may take before branch and bound looks for a first point
+SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size go on to branch and bound at once
+SMALL_TREE_SHARE = 0.95  # TREE_SHARE of small programs
+FIRST_LP_SHARE = 0.4  # share of the time left that the LP may take before branch and bound looks for a first point
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -32,15 +33,20 @@ EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch an
 TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
 DIVE_SHARE = 0.4  # share of the time left for the dive
+SMALL_DIVE_SHARE = 0.1  # the same for small programs
+GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
 NODES = 500  # branch-and-bound nodes of one neighbourhood
 FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
+REPAIRS = (40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
 GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved early, or stopped by time
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
+LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
+GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
 
@@ -55,6 +61,8 @@ class Warm:
         Statuses of columns and rows.
     misses : int
         Tasks in a row that ended without a point.
+    is_rough : bool
+        Whether the last task ended without a point, or with one that was found without LP and start.
     """
 
     def __init__(self) -> None:
@@ -62,6 +70,31 @@ class Warm:
         self.lp: Any = None
         self.basis: tuple[list[Any], list[Any]] | None = None
         self.misses = 0
+        self.is_rough = True
+
+
+class Ghost:
+    """Whether HiGHS believes in a better point than it has.
+
+    Attributes
+    ----------
+    best : float
+        The best value of a point that HiGHS was given or has shown.
+    seen : bool
+        Whether it has said a better one.
+    """
+
+    def __init__(self, best: float) -> None:
+        self.best, self.has_start, self.seen = best, np.isfinite(best), False
+
+    def found(self, value: float) -> None:
+        """Take in a point's value."""
+        self.best = min(self.best, value)
+
+    def of(self, value: float) -> bool:
+        """Take in the value that HiGHS says its best point has; returns whether there is no such point."""
+        self.seen = self.seen or (self.has_start and value < self.best - GHOST * (1.0 + abs(self.best)))
+        return self.seen
 
 
 class Search:
@@ -113,12 +146,17 @@ class Search:
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
         self.value, self.bound = np.inf, -np.inf
+        self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
         self.infeasible = self.solved = self.is_large = False
+        self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
-        self.size = FIRST_SIZE
+        self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
         self.wants_first = False  # whether branch and bound ends at its first point
+        self.greedy = Greedy(
+            self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
+        )
 
     # The whole search -----------------------------------------------------------------------------------------------
 
@@ -131,34 +169,24 @@ class Search:
         elif not self.infeasible:
             self._whole(self.left_s)
         self.warm.misses = 0 if self.x is not None else self.warm.misses + 1
+        self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self, changed: Mask) -> None:
-        start = self.task.start
-        if start is not None:
-            self.offer(start, "last plan")
-            if self.x is None and not self.over():
-                self._repair(start, changed)
-        is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
-        if is_small and self.x is not None and not self.over():
-            self._whole(SMALL_TREE_SHARE * self.left_s)
+        self._from_start(changed)
+        if self.is_small and not self.over():
+            if self.is_rough:
+                self._relaxed(SMALL_DIVE_SHARE)
+            if not self.over():
+                self._whole(SMALL_TREE_SHARE * self.left_s)
         if self.over():
             return
-        began = time.perf_counter()
-        self._relax(FIRST_LP_SHARE * self.left_s)
-        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
         if self.relaxed is None:
-            # branch and bound as it is, until it has a point: no deadline may be worse than its own
-            if self.x is None and not self.over():
-                self._whole(self.left_s, first=True)
-            if not self.over():
-                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
-        if self.relaxed is not None:
-            if not self.over():
-                self._core(ROUNDING_SHARE * self.left_s)
-            if not self.over() and (self.x is None or not self.is_large):
-                self._dive(DIVE_SHARE * self.left_s)
-            if self.x is None and not self.over():
+            self._relaxed(DIVE_SHARE, core=True)
+        elif not self.over():
+            self._core(ROUNDING_SHARE * self.left_s)
+        if self.relaxed is not None and not self.over():
+            if self.is_rough:
                 self._whole(self.left_s, first=True)
             if not self.over():
                 self._near_lp(ROUNDING_SHARE * self.left_s)
@@ -166,13 +194,56 @@ class Search:
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        share = SMALL_TREE_SHARE if is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
-        if self.x is not None and not is_small and not self.over():
+        share = SMALL_TREE_SHARE if self.is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
+        if self.x is not None and not self.is_small and not self.over():
             self._neighbourhoods((1.0 - EARLY_SHARE) * self.left_s)
         if not self.over():
             self._whole((share if self.x is not None else 1.0) * self.left_s)
         if self.x is not None and not self.over():
             self._neighbourhoods(0.0)
+
+    def _from_start(self, changed: Mask) -> None:
+        """Find a first point: the start, the start after single moves or repaired, or single moves alone."""
+        start = self.task.start
+        if start is not None and np.isfinite(start).all():
+            holds = self.offer(start, LAST)
+            base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
+            self._moved(base, LAST if holds else REPAIRED)
+            if not holds and not self.warm.is_rough and not self.over():
+                self._repair(start, changed)
+        if self.x is None and not self.over():
+            self._moved(self.greedy.free_point(), GREEDY)
+
+    def _relaxed(self, dive: float, core: bool = False) -> None:
+        """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
+        began = time.perf_counter()
+        self._relax(FIRST_LP_SHARE * self.left_s)
+        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
+        if self.relaxed is None:
+            # branch and bound as it is, until it has a point: no deadline may be worse than its own
+            if self.is_rough and not self.over():
+                self._whole(self.left_s, first=True)
+            if not self.over():
+                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
+        if self.relaxed is not None and not self.over():
+            raised = np.clip(
+                np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper
+            )
+            for base in (self.greedy.near(self.relaxed), raised):
+                self._moved(base, ROUNDED)
+            if self.is_rough and not self.over():
+                self._complete(raised, ROUNDED)
+            if core and not self.over():
+                self._core(ROUNDING_SHARE * self.left_s)
+            if not self.over() and (self.is_rough or not self.is_large):
+                self._dive(dive * self.left_s)
+
+    def _moved(self, base: Floats, by: str) -> None:
+        """Offer a point after single moves."""
+        reduced = None if self.relaxed is None else self.reduced
+        found = self.greedy.point(base, reduced, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
+        if found is not None:
+            self.offer(found, by)
 
     @property
     def left_s(self) -> float:
@@ -196,6 +267,7 @@ class Search:
         if not value < self.value - 1e-9 * (1.0 + abs(value)) or not self.holds(x):
             return False
         self.x, self.value = x, value
+        self.is_rough = by == GREEDY or (by in (LAST, REPAIRED) and self.warm.is_rough)
         self._tell(Report(self.number, x, self.bound, by))
         return True
 
@@ -440,13 +512,13 @@ class Search:
         group = self.program.group
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
         chosen = changed.copy()
-        for size in (2 * LEAST_SIZE, FIRST_SIZE, 4 * FIRST_SIZE):
+        for size in REPAIRS[:1] if self.is_small and self.x is not None else REPAIRS:
             rows = self.broken(base)
             touching = np.zeros(self.groups, dtype=bool)
             touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
             score = 2.0 * chosen + touching + self.rng.random(self.groups)
             chosen = chosen | self._largest(score, size)
-            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, "last plan repaired"):
+            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
                 return
             if self.over():
                 return
@@ -559,7 +631,13 @@ class Search:
             self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
         )
         status = self._branch(
-            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, self.x, self.task.max_nodes, True
+            lp,
+            min(seconds, self.left_s),
+            "branch and bound",
+            lambda x: x,
+            None if first else self.x,
+            self.task.max_nodes,
+            True,
         )
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
         self.wants_first = False
@@ -576,7 +654,32 @@ class Search:
         nodes: int | None,
         bounds: bool = False,
     ) -> Any:
-        """Run branch and bound on a program, offering all its points; returns HiGHS's model status."""
+        """Run branch and bound on a program, offering all its points; returns HiGHS's model status.
+
+        HiGHS's presolve assumes what holds for some optimal point only, and may turn a start into a point that is
+        better than any: HiGHS then proves an optimum that does not exist. Where its best value is below that of all its
+        points (`Ghost`), it runs again without the start.
+        """
+        until, ghost = time.perf_counter() + seconds, Ghost(np.inf if start is None else float(lp.c @ start))
+        status = self._branch_once(lp, seconds, by, whole, start, nodes, bounds, ghost)
+        if ghost.seen and (left := until - time.perf_counter()) > LEAST_S and not self.over():
+            status = self._branch_once(lp, left, by, whole, None, nodes, bounds, Ghost(np.inf))
+        elif ghost.seen:
+            status = None
+        return status
+
+    def _branch_once(
+        self,
+        lp: LinearProgram,
+        seconds: float,
+        by: str,
+        whole: Callable[[Floats], Floats],
+        start: Floats | None,
+        nodes: int | None,
+        bounds: bool,
+        ghost: Ghost,
+    ) -> Any:
+        """Run branch and bound once."""
         solver, highspy = silent_highs(), self.highspy
         options: list[tuple[str, Any]] = [
             ("threads", 1),
@@ -599,8 +702,10 @@ class Search:
 
         def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
             if event == kind.kCallbackMipImprovingSolution:
-                self.offer(whole(np.array(out.mip_solution, dtype=np.float64)), by)
-            elif self._stops(self.number) or (self.wants_first and self.x is not None):
+                values = np.array(out.mip_solution, dtype=np.float64)
+                ghost.found(float(lp.c @ values))  # HiGHS's own value of it may be the ghost's
+                self.offer(whole(values), by)
+            elif ghost.of(out.mip_primal_bound) or self._stops(self.number) or (self.wants_first and not self.is_rough):
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))
@@ -611,7 +716,10 @@ class Search:
         run_highs(solver)
         info, status = solver.getInfo(), solver.getModelStatus()
         if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-            x = whole(np.array(solver.getSolution().col_value))
+            values = np.array(solver.getSolution().col_value)
+            ghost.found(float(lp.c @ values))
+            ghost.of(float(info.objective_function_value))
+            x = whole(values)
             better = float(self.cost @ x) < self.value - 1e-9 * (1.0 + abs(self.value))
             if better and not self.offer(x, by):
                 self._complete(x, by)

@@ -35,6 +35,7 @@ main()
 """
 READY_S = 30.0  # most seconds that a new process may take until it answers
 BUSY_S = 0.05  # seconds that a process may go on with an old task before a new one replaces it
+GREEDY = "single moves"  # what finds a point without LP and start; the search goes on as if there was none
 NAME = "HiGHS"  # whose word an uncertified bound is
 
 

@@ -16,6 +16,7 @@ from copter.methods.solve import solve
 from copter.methods.warm_state import WarmState
 from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
+from copter.methods.worth.tangents import by_tangents
 from copter.model.assembly import assemble
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
@@ -74,6 +75,7 @@ def worth_solve(
         if infeasible is not None:
             return solution_of(model, infeasible, watch.elapsed_s, restart_reason)
         require_totals(program, ledger, newton.upper)
+        answer = by_tangents(newton, answer, settings, solve)
     if answer.ended == "optimal":
         iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
@@ -180,8 +182,9 @@ class WorthValues(ModelValues):
         slots = slots_in_order(ledger)
         first = matrix.starts_of(slots)
         reduced = ledger.sign * matrix.flat_reduced_costs(slots, int(first[-1]), ledger.sign * self.y, True)
+        place = dict(zip(slots.tolist(), first.tolist(), strict=False))
         for slot, (_, rates) in ledger.worths.items():
-            at = int(first[np.flatnonzero(slots == slot)[0]])
+            at = place[slot]
             reduced[at : at + len(rates)] += self.slopes[slot] * rates
         tops = np.maximum.reduceat(reduced, first[:-1]) if len(slots) else np.zeros(0)
         tops = np.where(np.isinf(matrix.sums_of(slots)[1]), np.maximum(tops, 0.0), tops)

@@ -145,4 +145,8 @@ def _rows(ids: list[Hashable], rates: ArrayLike | Sequence[ArrayLike] | None) ->
     rows = listed("rates", rates)
     if len(rows) != len(ids):
         raise DimensionError(f"{len(ids)} requests, but rates of {len(rows)}")
+    if rows and all(type(row) is np.ndarray and row.dtype == np.float64 and row.ndim == 1 and len(row) for row in rows):
+        flat, first = np.concatenate([np.zeros(0), *rows]), np.cumsum([0, *map(len, rows)])
+        if ((flat >= 0.0) & (flat <= LARGEST_COST)).all() and np.logical_or.reduceat(flat > 0.0, first[:-1]).all():
+            return np.split(flat, first[1:-1]), True
     return rows, False

@@ -53,7 +53,7 @@ WORK = 40_000  # limit (nodes times rows) of the search that closes a small plan
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # seconds kept for checking the plan, and more for each slot
 INTERRUPTED = "an exception or a signal ended the last solve"
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
-TREE_S, TREE_CHECK_S, TREE_SLOT_S = 10.0, 2e-3, 2e-6  # seconds of a tree without a deadline; kept for a check
+TREE_S, TREE_CHECK_S, TREE_SLOT_S = 10.0, 4e-3, 2e-6  # seconds of a tree without a deadline; kept for a check
 TREE_GAP, EXACT_GAP = 1e-4, 1e-6  # gaps at which a tree ends if none is asked for, and of shim="exact"
 PLAN_SHARE = 0.4  # share of the deadline that LP and plan get if a proof follows
 LP_SHARE = 0.7  # share of the deadline that the LP gets if a searching shim follows
@@ -374,8 +374,7 @@ class Session:
         self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
         self._plan = plan if plan.is_feasible else self._plan
         if deadline_s is not None:
-            slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
-            self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
+            self._slower(wall, busy)
         return plan
 
     def _plan_by_tree(self, named: str, started: float, deadline_s: float | None, wanted: Wanted) -> IntegerPlan:
@@ -402,10 +401,17 @@ class Session:
             goal = usual if wanted.gap is None else wanted.gap
             ask = Ask(until, goal, exact, wanted.callback, lambda: watch.interrupted)
             plan = road.plan(self.model, solve, wanted.previous, ask)
+        wall, busy = time.perf_counter(), time.thread_time()
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan
+            self._slower(wall, busy)
         return plan
+
+    def _slower(self, wall: float, busy: float) -> None:
+        """Learn how much longer a check takes than its processor time: the child may have the processor still."""
+        slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
+        self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
 
     def _recorded(self, plan: IntegerPlan, wall: float, named: str, deadline_s: float | None) -> IntegerPlan:
         """Record a plan, if a tape is being recorded; returns it."""

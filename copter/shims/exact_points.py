@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 
 NEAR = 1e-5  # rows this close to a bound, in units of 1 + |bound|, are kept on it while continuous columns move
 STEPS = 4  # most corrections; each one about doubles the number of correct digits
+SNAP = 1e-9  # columns this close to a bound or whole number, in units of 1 + |value|, are set to it
 LITTLE = 1e-12  # share of the largest entry that is added to the normal equations' diagonal, so that they have a factor
 SMALLEST = 1e-6  # columns move in proportion to their size, or to this share of the largest value if they are smaller
 
@@ -44,15 +45,37 @@ class ExactPoints:
         if self.is_far(x):
             return None
         if len(self.continuous):
-            for _ in range(STEPS):
-                moved = self.corrected(x)
-                if moved is None:
-                    break
-                if self.holds(moved):
-                    return moved
-                x = moved
+            for near in (self.snapped(x), x):
+                found = self.exact_near(near)
+                if found is not None:
+                    return found
         self.refused += 1
         return None
+
+    def exact_near(self, x: Floats) -> Floats | None:
+        """Return the point after a few corrections, if one makes it feasible."""
+        if self.holds(x):
+            return x
+        for _ in range(STEPS):
+            moved = self.corrected(x)
+            if moved is None:
+                return None
+            if self.holds(moved):
+                return moved
+            x = moved
+        return None
+
+    def snapped(self, x: Floats) -> Floats:
+        """Return the point with continuous columns set to a bound or whole number that they miss by rounding only.
+
+        A search leaves them 1e-14 off zero, and no correction of a share of that makes `x <= 400 z`, `z = 0` hold.
+        """
+        found, free = x.copy(), self.continuous
+        for side in (np.rint(x[free]), self.lp.col_lower[free], self.lp.col_upper[free]):
+            finite = np.isfinite(side)
+            close = finite & (np.abs(x[free] - np.where(finite, side, 0.0)) <= SNAP * (1.0 + np.abs(x[free])))
+            found[free[close]] = side[close]
+        return np.clip(found, self.lp.col_lower, self.lp.col_upper)
 
     def holds(self, x: Floats) -> bool:
         """Whether every row and bound holds in exact arithmetic, with the allowance for decimals of

@@ -13,7 +13,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.highs.tree import NAME, Program, Report, Tree, given_back, taken
+from copter.highs.tree import GREEDY, NAME, Program, Report, Tree, given_back, taken
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
@@ -36,6 +36,7 @@ LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
+CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -58,6 +59,7 @@ class TreeRoad:
     def __init__(self) -> None:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
+        self._is_rough = True  # whether the last plan is missing, or was found without LP and start
 
     def __del__(self) -> None:
         """Leave the process to the next session."""
@@ -102,6 +104,7 @@ class TreeRoad:
         lp = model.to_linear_program()
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
+        hunt.starts_rough = self._is_rough
         if start is not None:
             hunt.take(start, LAST)
         running = self._begin(model, lp, start, ask)
@@ -133,6 +136,7 @@ class TreeRoad:
                 hunt.bound_counts = False  # that of a smaller program
                 hunt.follow(again)
                 again.stop()
+        self._is_rough = hunt.is_rough
         return hunt.plan(solution, running is not None)
 
     def _begin(
@@ -231,6 +235,7 @@ class Hunt:
         self.check_s = self.check_at = 0.0  # longest time of one check; when the next one may be
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
+        self.starts_rough = False  # whether the last plan was found without LP and start
         self.infeasible = self.solved = self.is_ended = False
         self.why_ended = "out of time"
 
@@ -252,17 +257,22 @@ class Hunt:
                 self.take(solution.x, BY_LP)
 
     @property
+    def is_rough(self) -> bool:
+        """Whether there is no point, or one that was found without LP and start."""
+        return self.x is None or self.by == GREEDY or (self.by.startswith(LAST) and self.starts_rough)
+
+    @property
     def bound(self) -> float:
         """The better of the two bounds, of the minimisation."""
         return max(self.lp_bound, self.tree_bound)
 
     def follow(self, tree: Tree, until: float = np.inf, first: bool = False) -> None:
         """Take in the child's reports until it ends, the gap is closed, or time is over; with `first`, only until the
-        first point.
+        first point of the LP or the start.
         """
         finished, until = False, min(until, self.ask.until)
-        while not finished and not self._is_over() and not (first and self.x is not None):
-            left = until - time.perf_counter() - (self.check_s if self.waiting else 0.0)
+        while not finished and not self._is_over() and not (first and not self.is_rough):
+            left = until - time.perf_counter() - (CHECK_ROOM * self.check_s if self.waiting else 0.0)
             if left <= 0.0:
                 break
             finished = self._heard(tree.reports(max(min(left, SLICE_S), 1e-4))) or tree.is_idle

@@ -56,10 +56,13 @@ class Reader:
     data : bytes or memoryview
     where : str
         Name of the data in errors.
+    most : int, optional
+        Most values that it may hold: an empty list of nine bytes takes six times its size in memory.
     """
 
-    def __init__(self, data: bytes | memoryview, where: str) -> None:
+    def __init__(self, data: bytes | memoryview, where: str, most: int | None = None) -> None:
         self.data, self.where, self.at = memoryview(data), where, 0
+        self.left = len(self.data) if most is None else most
 
     def value(self, depth: int = 0) -> Any:
         """Decode the next value."""
@@ -102,14 +105,22 @@ class Reader:
             self.refuse("text is not UTF-8")
             raise
 
+    def values(self, each: int) -> int:
+        """Decode a count of items of so many values each; raises SnapshotError if the data may not hold so many."""
+        number = self.count()
+        self.left -= each * number
+        if self.left < 0:
+            self.refuse("it holds more values than its bytes in the file allow")
+        return number
+
     def items(self, depth: int) -> list[Any]:
         """Decode a count and that many values."""
-        return [self.value(depth + 1) for _ in range(self.count())]
+        return [self.value(depth + 1) for _ in range(self.values(1))]
 
     def pairs(self, depth: int) -> dict[Any, Any]:
         """Decode a dictionary."""
         try:
-            return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
+            return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.values(2))}
         except TypeError:
             self.refuse("a key is not hashable")
             raise

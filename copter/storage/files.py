@@ -13,6 +13,8 @@ from copter.storage.disk import PathLike as PathLike
 
 OURS = b"\x89COPTER"  # first bytes of all files that this project writes
 FRONT = 4096  # bytes read first to recognise a file
+# By name, because compiled code does not look whether a test against a tuple that is written out was interrupted.
+PATHS = (str, os.PathLike)
 TOGETHER = 1 << 16  # bytes; pieces of a file smaller than this are collected into one write
 
 
@@ -50,7 +52,7 @@ def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> N
 
 def require_path(path: object) -> None:
     """Raise InvalidDataError unless a value is a path."""
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, PATHS):
         raise InvalidDataError(f"path is {path!r}, must be a path: a str or a pathlib.Path")
 
 

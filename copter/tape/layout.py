@@ -40,6 +40,7 @@ WORTH = 0.5
 # A stored piece has at least this share of its length, filled up by zeros, which zlib leaves out: a reader can refuse a
 # small file that would take much memory.
 LEAST_SHARE = 64
+VALUES_FREELY = 1 << 20  # values that a record may hold in any case; one more for each of its bytes in the file
 FREELY = 1 << 25  # bytes that a record may have in any case: tapes before this rule had no least share
 LEVEL = 1  # zlib's level of compression: level 6 takes four times as long and saves a tenth
 MOST = 1 << 33  # most bytes of an uncompressed record: 8 GiB, some twenty times a model of 13 million columns

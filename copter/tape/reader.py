@@ -25,6 +25,7 @@ from copter.tape.layout import (
     PIECE,
     PLAIN,
     ROUND,
+    VALUES_FREELY,
     WORD,
     chained,
 )
@@ -59,7 +60,7 @@ class Record:
 
     def value(self) -> Any:
         """Return the record's value; raises SnapshotError if it does not have the form of its kind."""
-        value = Reader(self.payload, self.where).whole()
+        value = Reader(self.payload, self.where, VALUES_FREELY + self.end - self.begin).whole()
         good = True
         if self.kind == ROUND:
             good = isinstance(value, list) and len(value) > 0 and isinstance(value[-1], dict)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
+
+# Not threading's: a signal that ends its functions, which are Python's, leaves a lock that nobody can release.
+from _thread import LockType, allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -48,7 +50,8 @@ class TapeWriter:
         self.path = os.path.abspath(path)
         self.failed: str | None = None
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=_work, args=(self._jobs,), name="copter-tape", daemon=True)
+        self._thread = 0  # its identifier
+        self._working = allocate_lock()  # which it holds until it ends
         self.length = 0
         self._streams = 0
         self._digest = bytes(DIGEST)
@@ -63,11 +66,12 @@ class TapeWriter:
             self._put([head()])
             if self.failed is not None:
                 raise SnapshotError(self.failed)
-            self._thread.start()
+            OPEN.add(self)
+            self._working.acquire()
+            self._thread = start_new_thread(_work, (self._jobs, self._working))
         except BaseException:
             self.discard()
             raise
-        OPEN.add(self)
 
     @property
     def closed(self) -> bool:
@@ -100,13 +104,13 @@ class TapeWriter:
 
     def drain(self) -> None:
         """Wait until nothing waits to be written."""
-        if self.closed or self._thread.ident == threading.get_ident():
+        if self.closed or self._thread in (0, get_ident()):
             return
-        done = threading.Lock()
+        done = allocate_lock()
         done.acquire()
         self._jobs.put(done.release)
         while not done.acquire(timeout=WAIT_S):
-            if not self._thread.is_alive():
+            if not self._working.locked():
                 self.failed = self.failed or f"the tape {self.path} ends early: its thread has ended"
                 return
 
@@ -158,11 +162,14 @@ class TapeWriter:
             os.unlink(self.path)
 
 
-def _work(jobs: SimpleQueue[Callable[[], object] | None]) -> None:
+def _work(jobs: SimpleQueue[Callable[[], object] | None], working: LockType) -> None:
     """Do jobs until there is None; the thread holds no tape, so that a forgotten one is closed."""
-    while (job := jobs.get()) is not None:
-        job()
-        del job
+    try:
+        while (job := jobs.get()) is not None:
+            job()
+            del job
+    finally:
+        working.release()
 
 
 OPEN: weakref.WeakSet[TapeWriter] = weakref.WeakSet()

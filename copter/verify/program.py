@@ -38,8 +38,8 @@ class Unusable(Exception):
     """Raised for a file that is not a tape or is damaged, or that contains an invalid edit."""
 
 
-def decoded(data: BytesIO) -> Any:
-    """Return the next value: a tag of one byte and its content (little-endian)."""
+def decoded(data: BytesIO, left: list[int]) -> Any:
+    """Return the next value, a tag of one byte and its content (little-endian); left[0] more values may be there."""
     tag = data.read(1)
     if tag in (b"N", b"T", b"F"):
         return {b"N": None, b"T": True, b"F": False}[tag]
@@ -55,7 +55,9 @@ def decoded(data: BytesIO) -> Any:
     if tag in (b"S", b"Y"):
         return data.read(length) if tag == b"Y" else data.read(length).decode("utf-8", "surrogatepass")
     assert tag in (b"(", b"[", b"{"), f"no value begins with {tag!r}"
-    items = [decoded(data) for _ in range(2 * length if tag == b"{" else length)]
+    left[0] -= (n := 2 * length if tag == b"{" else length)
+    assert left[0] >= 0, "it holds more values than its bytes in the file allow"
+    items = [decoded(data, left) for _ in range(n)]
     return dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items
 
 
@@ -84,7 +86,7 @@ def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
                     plain.write(piece if short >> 31 else zlib.decompressobj().decompress(piece, 1 << 20))
                 assert plain.tell() == length, "its length"
                 plain.seek(0)
-                yield kind, stream, number, decoded(plain)
+                yield kind, stream, number, decoded(plain, [(1 << 20) + stored])
             except FAULTS as error:
                 raise Unusable(f"{where}: a record is damaged: {error}") from None
             number += kind == b"ROUN"

@@ -257,6 +257,7 @@ CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "calls ended by a timer's signal, 60 a process": (500, lambda: interrupted.by_a_timer),
     "tapes of random sessions, accepted": (10_000, lambda: taped.accepted),
     "tapes with a lie, rejected": (2_000, lambda: taped.rejected),
+    "sessions of 50 rounds, recorded while threads change places each microsecond": (40, lambda: taped.unlost),
 }
 
 

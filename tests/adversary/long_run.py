@@ -1,21 +1,41 @@
 """The long run: python -m tests.adversary.long_run [--share 0.1] [--first 0] [--only kill]; what was tried and held.
 
 10,000 linear programs, 2,000 sessions, 3,000 networks, 5,000 damaged files, 1,000 kills, 500 solves at each of six
-deadlines, 20,000 calls that are interrupted, 30,000 that a timer ends, 10,000 tapes and 2,000 lies; --share takes a
-part of each, --only the campaigns with that in their names.
+deadlines, 20,000 calls that are interrupted, 30,000 that a timer ends, 10,000 tapes, 2,000 lies and
+2,000 recorded rounds; --share takes a part of each, --only the campaigns with that in their names.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.adversary.campaigns import CAMPAIGNS, Deadlines, run
 
-SHOWN = 5  # faults of a campaign
+SHOWN = 3  # faults of a kind, and seeds beside its count
+VALUES = re.compile(r"-?\d[\w.+-]*|True|False")
+
+
+def by_kind(faults: Iterable[tuple[int, str]]) -> dict[str, list[tuple[int, str]]]:
+    """Seeds and faults by kind, the commonest first: faults that differ in their values alone are of one kind."""
+    kinds: dict[str, list[tuple[int, str]]] = {}
+    for seed, fault in faults:
+        kinds.setdefault(VALUES.sub("#", fault), []).append((seed, fault))
+    return dict(sorted(kinds.items(), key=lambda kind: -len(kind[1])))
+
+
+def told(name: str, faults: Iterable[tuple[int, str]]) -> None:
+    """Print how many faults of each kind there were, the first ones of each in full."""
+    for kind, those in by_kind(faults).items():
+        seeds = ", ".join(str(seed) for seed, _ in those[:SHOWN]) + (", ..." if len(those) > SHOWN else "")
+        print(f"{name}: {len(those)} x {kind} (seeds {seeds})", flush=True)
+        for seed, fault in those[:SHOWN]:
+            print(f"  seed {seed}: {fault}", flush=True)
 
 
 def main() -> int:
@@ -35,8 +55,7 @@ def main() -> int:
             trial = make()
             verdicts = list(enumerate(run(name, tried, Path(folder), arguments.first, trial), arguments.first))
             faults = [(seed, fault) for seed, fault in verdicts if fault is not None]
-            for seed, fault in faults[:SHOWN]:
-                print(f"{name}, seed {seed}: {fault}", flush=True)
+            told(name, faults)
             failed += len(faults)
             table.append(f"| {name} | {tried:,} | {tried - len(faults):,} |")
             print(f"{table[-1]} {time.monotonic() - began:.0f} s", flush=True)

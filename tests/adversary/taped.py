@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from copter import CopterError, Model, PrivateRows, Session, Settings, verify
+from copter.session.playback import Playback
 from tests.copter.tape.lies import told
 
 ROUNDS = 4
+CROWDED = 50  # rounds of a session whose threads change places as often as they can
+SWITCH_S = 1e-6
 METHODS = ("auto", "auto", "auto", "proximal", "interior", "basis", "simplex")
 Rng = np.random.Generator
 
@@ -115,3 +120,56 @@ def rejected(seed: int, folder: Path) -> str | None:
     found = any(faults for _, _, faults in verify.verify(lie))
     lie.unlink()
     return None if found else f"{what} is accepted"
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Threads change places as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def unlost(seed: int, folder: Path) -> str | None:
+    """A session of many requests is edited while its rounds are written: each is on the tape, with its own answer."""
+    rng = np.random.default_rng(seed)
+    count, path = int(rng.choice([100, 300, 1000], p=[0.4, 0.4, 0.2])), folder / f"crowded-{seed}"
+    whole, batched = bool(rng.random() < 0.5), bool(rng.random() < 0.7)
+    model = Model("max")
+    model.add_resources("g", count)
+    sizes = model.add_template({"g": [1, 2, 4]})
+    for name in range(count):
+        model.add_request(name, rng.uniform(1, 9, 3), template=sizes, integer=whole)
+    session = Session(model, Settings(threads=1))
+    added, answers = count, []
+    with impatient():
+        session.record(path)
+        for _ in range(CROWDED):
+            if whole:
+                session.solve_integer()
+            else:
+                session.solve()
+            answers.append((session.last_solution.objective, len(model.requests)))
+            leaving, coming = int(rng.poisson(20)), int(rng.poisson(20))
+            with model.batch() if batched else nullcontext():
+                model.remove_requests(model.requests[:leaving])
+                for name in range(added, added + coming):
+                    model.add_request(name, rng.uniform(1, 9, 3), template=sizes, integer=whole)
+                model.set_count("g", count + int(rng.integers(10)))
+            added += coming
+        session.record(None)
+    try:
+        faults = [faults for _, _, faults in verify.verify(path)]
+        if len(faults) != CROWDED:
+            return f"of {CROWDED} rounds {len(faults)} are on the tape"
+        if any(faults):
+            return f"a round of a true tape is rejected: {next(filter(None, faults))[0]}"
+        played = [(each.mark["answer"]["objective"], len(each.session.model.requests)) for each in Playback(path)]
+        if played != answers:
+            return "the tape holds other rounds than were solved"
+    finally:
+        path.unlink()
+    return None

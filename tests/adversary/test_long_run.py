@@ -9,15 +9,28 @@ import pytest
 
 from tests.adversary.campaigns import CAMPAIGNS, Deadlines, allowed_s, control_s, run
 from tests.adversary.fuzz import loop
+from tests.adversary.long_run import by_kind, told
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 
-FEW = (30, 4, 12, 80, 1, 12, 99, 2, 40, 10)
+FEW = (30, 4, 12, 80, 1, 12, 99, 2, 40, 10, 1)
 
 
 @pytest.mark.parametrize(("name", "count"), list(zip(CAMPAIGNS, FEW, strict=True)))
 def test_a_little_of_every_campaign(name: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.adversary.campaigns.LATE_S", 3600.0)  # the long run times; here plans are judged
     assert [fault for fault in run(name, count, tmp_path, 50_000) if fault is not None] == []
+
+
+def test_faults_are_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    """What differs in numbers alone is of one kind; all are counted, a few are shown."""
+    faults = [(k, f"compact, instruction {3 * k} of 900, (False, {k > 2}, False): locked") for k in range(7)]
+    faults.insert(3, (99, "solve, instruction 8 of 12: the next optimum is -1.5e-3, not 2.0"))
+    assert [list(map(len, by_kind(faults).values()))] == [[7, 1]]
+    told("calls", faults)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "calls: 7 x compact, instruction # of #, (#, #, #): locked (seeds 0, 1, 2, ...)"
+    assert len(lines) == 1 + 3 + 1 + 1
+    assert "-1.5e-3" in lines[-1]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -272,6 +272,8 @@ def _waiting(
             document["tres_per_task"] = f"gres/{typed}:{total // tasks}"
         else:
             document["tres_per_node"] = f"gres/{typed}:{gpus}"
+    if per_task and form == "24.11":
+        document["tres_per_task"] = ",".join(filter(None, (f"cpu={per_task}", document["tres_per_task"])))
     asked = draw.choice(("",) * 4 + ("fast", "fast&big", "fast|ib", "(fast|big)&rack1", "[fast|big]", "nowhere"))
     document["features"] = asked
     told = draw.sample(sorted(parts), draw.randint(1, len(parts)))

@@ -173,7 +173,7 @@ def test_the_tables_run_on_made_up_jobs(table: str) -> None:
         "placement": ["--hostile-shares", "0.3"],
     }[table]
     path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'frontends'}:{ROOT / 'benchmarks'}"}
-    done = subprocess.run([*command, "--days", "0.3", *extra], cwd=ROOT, env=path, capture_output=True, text=True)
+    done = subprocess.run([*command, "--days", "0.15", *extra], cwd=ROOT, env=path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     printed = tables_of(done.stdout)
     assert printed

@@ -68,6 +68,7 @@ def test_gavel_is_as_near_the_public_simulator_as_the_table_says(name: str, jct:
     assert float(ours["completion_s"].astype(float).max()) == pytest.approx(last_s, rel=makespan)
 
 
+@pytest.mark.long
 def test_sia_is_as_near_on_a_whole_workload_as_the_table_says() -> None:
     """Average and p99 of JCT, makespan, GPU hours, restarts, and how the JCTs are distributed."""
     theirs, run = published("sia", "philly_2"), simulated("sia", "philly_2", None)

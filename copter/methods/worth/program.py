@@ -18,22 +18,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Part = dict[str, Any]
 
+# a worth's numbers (then 1 and 0) in the order in which the passes read them: weight, floor, exponent or curvature
+READ = {LOG: [0, 1, 2], POWER: [1, 2, 0], QUADRATIC: [0, 3, 1]}
 WASTE = 2.0  # places per column in use, from which on the program is built anew
+ROOM = 1.3  # places made for each one in use, so that new requests are written into the same arrays
+LEAST_ROOM = 64  # ... and in addition
 
 
 class WorthProgram:
     """The requests of a model with concave worths, in the objective's own sense: a maximisation.
 
+    The arrays have room for new requests; those that have left keep their places, without columns, until the program is
+    built anew.
+
     Attributes
     ----------
-    parts : dict
-        The arrays of :class:`Requests`.
     slots : ndarray (n,) int32
         Slot of each request; -1 where a request has left.
-    first : ndarray (columns,) int32
-        Number of each column within its request.
+    place : ndarray (slots,) int64
+        Place of the request in each slot, or -1.
     constant : ndarray (n,)
         Worth of requests that can have no column.
+    packing : ndarray (rows,) of bool
+        Rows without usage below zero.
     passes : Requests
     """
 
@@ -45,61 +52,82 @@ class WorthProgram:
     def follow(self, ledger: Ledger) -> None:
         """Take over the model's edits since the last call: what changed alone, if only requests did."""
         changed = None if self._rows != ledger.matrix.n_rows else ledger.changes.of_requests_since(self._mark)
-        if changed is None or WASTE * len(changed) > len(self.slots):
+        waste = self._used["rate"] > WASTE * ledger.matrix.n_columns + 100
+        if changed is None or waste or WASTE * len(changed) > self._used["count"]:
             self._build(ledger)
         elif len(changed):
             self._patch(ledger, changed)
-            if len(self.parts["rate"]) > WASTE * ledger.matrix.n_columns + 100:
-                self._build(ledger)
         self._mark = ledger.changes.mark
+
+    @property
+    def parts(self) -> Part:
+        """The arrays of :class:`Requests`, as far as they are in use."""
+        return {name: each[: self._used[name]] for name, each in self._arrays.items()}
+
+    @property
+    def slots(self) -> Ints:
+        """Slot of each request; -1 where a request has left."""
+        slots: Ints = self._arrays["slot"][: self._used["slot"]]
+        return slots
+
+    @property
+    def size(self) -> float:
+        """Sum of the sizes of the requests' worths."""
+        n = self._used["count"]
+        return float(np.sum(np.abs(self._arrays["size"][:n]), where=self._arrays["count"][:n] > 0))
 
     def _build(self, ledger: Ledger) -> None:
         slots = np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
-        self.parts, self.columns, self.constant = _parts_of(ledger, slots)
-        self.slots, self._rows, self._mark = slots, ledger.matrix.n_rows, ledger.changes.mark
-        self._index()
-
-    def _index(self) -> None:
-        """Make what depends on the arrays as wholes."""
-        self.place = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
-        alive = np.flatnonzero(self.slots >= 0)
-        self.place[self.slots[alive]] = alive
-        self.passes = Requests(self.parts, self._rows)
+        parts = _parts_of(ledger, slots)
+        self._used = {name: len(each) for name, each in parts.items()}
+        self._arrays = {name: _with_room(each) for name, each in parts.items()}
+        self._rows, self._mark = ledger.matrix.n_rows, ledger.changes.mark
+        self.constant = float(parts["constant"].sum())
+        self.place = np.full(int(ROOM * ledger.matrix.n_slots) + LEAST_ROOM, -1, dtype=np.int64)
+        self.place[slots] = np.arange(len(slots))
         self.packing = np.ones(self._rows, dtype=bool)
-        if self.parts["value"].min(initial=0.0) < 0.0:
-            self.packing[self.parts["row"][self.parts["value"] < 0.0]] = False
+        self.packing[parts["row"][parts["value"] < 0.0]] = False
+        self.passes = Requests(self._arrays, self._rows, len(slots))
 
     def _patch(self, ledger: Ledger, changed: Ints) -> None:
         """Replace the requests in these slots: the old ones get no columns, the new ones come last."""
-        slots, parts, matrix = self.slots, self.parts, ledger.matrix
-        old = self.place[changed[changed < len(self.place) - 1]]
-        old = old[old >= 0]
+        arrays, used, matrix = self._arrays, self._used, ledger.matrix
         live = changed[changed < matrix.n_slots]
         live = live[matrix.sizes_of(live) > 0]
-        new, columns, constant = _parts_of(ledger, live)
-        parts["count"][old], self.constant[old] = 0, 0.0
-        slots[old] = -1
-        new["start"] += len(parts["rate"])
-        new["entry"] += parts["entry"][-1]
-        new["piece"] += len(parts["slopes"])
+        new = _parts_of(ledger, live)
+        new["start"] += used["rate"]
+        new["entry"] = new["entry"][1:] + used["row"]
+        new["piece"] += used["slopes"]
+        room = all(used[name] + len(each) <= len(arrays[name]) for name, each in new.items())
+        if not room or matrix.n_slots > len(self.place):
+            self._build(ledger)
+            return
+        old = self.place[changed[changed < len(self.place)]]
+        old = old[old >= 0]
+        self.place[arrays["slot"][old]] = -1
+        arrays["count"][old], arrays["constant"][old], arrays["slot"][old] = 0, 0.0, -1
+        self.place[live] = used["slot"] + np.arange(len(live))
         for name, each in new.items():
-            parts[name] = np.concatenate((parts[name][:-1] if name == "entry" else parts[name], each))
-        self.columns = np.concatenate((self.columns, columns))
-        self.slots, self.constant = np.concatenate((slots, live)), np.concatenate((self.constant, constant))
-        self._index()
+            arrays[name][used[name] : used[name] + len(each)] = each
+            used[name] += len(each)
+        self.packing[new["row"][new["value"] < 0.0]] = False
+        self.constant = float(arrays["constant"][: used["constant"]].sum())
+        self.passes.grow(used["count"])
 
     def keys(self) -> tuple[NDArray[np.int64], Floats]:
-        """Return (slot << 32 | column, value) of the columns of x that are not zero, ascending."""
-        x = self.passes.x
-        at = np.flatnonzero(x)
-        owner = np.searchsorted(self.parts["start"], at, side="right") - 1
-        key = self.slots[owner].astype(np.int64) << 32 | self.columns[at]
-        order = np.argsort(key)
-        return key[order], x[at][order]
+        """Return (slot << 32 | column, value) of the columns of the point that are not zero, ascending."""
+        return self.passes.nonzero(self.place, self._arrays["column"])
 
 
-def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:
-    """Return (arrays of these requests side by side, each column's number in its request, constants)."""
+def _with_room(part: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with room at its end."""
+    more = np.zeros((int(ROOM * len(part)) + LEAST_ROOM, *part.shape[1:]), dtype=part.dtype)
+    more[: len(part)] = part
+    return more
+
+
+def _parts_of(ledger: Ledger, slots: Ints) -> Part:
+    """Return the arrays of these requests side by side; "column" is each column's number in its request."""
     matrix, worths = ledger.matrix, ledger.worths
     ids: list[Any] = []
     special = np.zeros(len(slots), dtype=bool)
@@ -149,13 +177,16 @@ def _parts_of(ledger: Ledger, slots: Ints) -> tuple[Part, Ints, Floats]:
         "value": flat.coefficient,
         "limit": np.where(limit > 0.0, limit, 1.0),
         "idle": idle,
+        "slot": slots.copy(),
+        "column": columns,
+        "constant": constant,
     }
     largest = limit * np.maximum.reduceat(np.append(rate, 0.0), start[:-1]) if len(slots) else limit
     parts.update(_curves(held, largest))
     most = np.maximum.reduceat(np.append(np.maximum(cost, 0.0), 0.0), start[:-1]) if len(slots) else limit
     size = parts.pop("scale") + np.where(limit > 0.0, limit, 0.0) * most
     parts["size"] = np.where(size > 0.0, size, float(size.mean()) if size.any() else 1.0)
-    return parts, columns, constant
+    return parts
 
 
 def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
@@ -164,25 +195,22 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
     kind, curve, scale = np.zeros(n, dtype=np.int32), np.zeros((n, 3)), np.zeros(n)
     piece, n_pieces = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
     slopes, lengths = [0.0], [0.0]
-    of = [None if each is None else each[0] for each in held]
-    known: dict[Any, tuple[int, tuple[float, float, float]]] = {}
-    for at, worth in enumerate(of):
-        if worth is None:
-            continue
-        name, numbers = worth
-        if name == PIECES:
-            z, own = float(largest[at]), list(numbers[2::2])
-            piece[at], n_pieces[at] = len(slopes), (len(numbers)) // 2
-            slopes += numbers[1::2]
-            lengths += [*own, max(z - sum(own), 0.0)]
-            kind[at], curve[at, 0] = KINDS[name], numbers[0]
-            rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
-            scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
-            continue
-        found = known.get(worth)
-        if found is None:
-            found = known[worth] = KINDS[name], _three(name, numbers)
-        kind[at], curve[at] = found
+    names = np.array(["" if each is None else each[0][0] for each in held], dtype="U9")
+    for at in np.flatnonzero(names == PIECES).tolist():
+        numbers = held[at][0][1]  # type: ignore[index]
+        z, own = float(largest[at]), list(numbers[2::2])
+        piece[at], n_pieces[at] = len(slopes), (len(numbers)) // 2
+        slopes += numbers[1::2]
+        lengths += [*own, max(z - sum(own), 0.0)]
+        kind[at], curve[at, 0] = KINDS[PIECES], numbers[0]
+        rises = [max(slope, 0.0) * min(length, z) for slope, length in zip(numbers[1::2], (*own, z), strict=True)]
+        scale[at] = min(sum(rises), max(numbers[1], 0.0) * z) or abs(numbers[1]) * min(lengths[piece[at]], z)
+    for name, order in READ.items():
+        mine = np.flatnonzero(names == name)
+        if len(mine):
+            table = np.array([held[at][0][1] for at in mine.tolist()])  # type: ignore[index]
+            kind[mine] = KINDS[name]
+            curve[mine] = np.column_stack((table, np.ones(len(mine)), np.zeros(len(mine))))[:, order]
     a, floor, alpha = curve.T
     half = 0.5 * largest
     for name in (LOG, POWER):
@@ -199,10 +227,3 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
         "slopes": np.array(slopes),
         "lengths": np.array(lengths),
     }
-
-
-def _three(name: str, numbers: tuple[float, ...]) -> tuple[float, float, float]:
-    """Return the numbers of a worth other than pieces as the passes read them."""
-    if name == LOG:
-        return numbers[0], numbers[1], 1.0
-    return (numbers[1], numbers[2], numbers[0]) if name == POWER else (numbers[0], 0.0, numbers[1])

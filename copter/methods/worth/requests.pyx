@@ -15,6 +15,9 @@ cdef double FAR = 45.0  # exponents below this, under the largest, do not change
 cdef double NEAR = 25.0  # exponents below this, under the largest, take 1e-11 of a request: it has two options
 cdef double U = 1.1102230246251565e-16  # largest relative error of a rounded operation
 
+cdef double EDGE = 0.01  # a request between two columns stays there while the shares of both are above this
+cdef double FAR_TURN = 4.7  # log((1 - EDGE) / EDGE), rounded up
+
 KINDS = {None: LINEAR, "log": LOG, "power": POWER, "pieces": PIECES, "quadratic": QUADRATIC}
 
 
@@ -26,42 +29,142 @@ cdef struct Walk:
 
 
 cdef class Requests:
-    """Requests side by side: request r has count[r] columns from start[r] on.
+    """Requests side by side: request r has count[r] columns from start[r] on; places beyond the n-th wait for new ones.
+
+    A request whose response is one column, or between two, keeps them until prices have moved far enough for another
+    column to come near (W14): until then it is closed, and a response looks at these columns alone.
 
     Attributes
     ----------
     slope : ndarray (n,)
         Of each request's worth at the last response or bound.
-    x : ndarray (columns,)
-        The last response.
+    x, point : ndarray (columns,)
+        The last response; and the point that :meth:`settle` has made of it.
     used : ndarray (rows,)
-        What it uses of each resource.
+        What the response or, after :meth:`settle`, the point uses of each resource.
     """
 
     cdef int n, most
+    cdef readonly int opened  # requests that the last response was found for
     cdef const int[::1] start, count, entry, row, piece
     cdef const double[::1] rate, cost, value, limit, size, number, lengths
     cdef const int[::1] kind, n_pieces
     cdef const double[:, ::1] curve
     cdef const char[::1] idle
-    cdef readonly object slope, x, used
-    cdef double[::1] s_, x_, used_, q, weight
+    cdef readonly object slope, x, point, used
+    cdef double[::1] s_, x_, point_, used_, q, weight
     cdef int[::1] near, hint
+    cdef int[::1] only, mate  # of closed requests: their columns; -1 for being idle, and for no second one
+    cdef double[::1] until  # way of the prices at which a closed request opens; -INFINITY if it is open
+    cdef double[::1] crowd  # slope of the last response between more than two columns, or 0
+    cdef double[::1] closed_used, last, unit  # usage of closed requests; last prices; units of their way
+    cdef double way, mu
+    cdef bint is_apart  # whether the last response was found between one or two lines, with no other near
 
-    def __init__(self, parts, int n_rows):
-        self.n = len(parts["count"])
+    def __init__(self, parts, int n_rows, int n):
+        self.n = n
         self.start, self.count, self.entry, self.row = (parts[each] for each in ("start", "count", "entry", "row"))
         self.rate, self.cost, self.value = parts["rate"], parts["cost"], parts["value"]
         self.limit, self.size, self.idle = parts["limit"], parts["size"], parts["idle"]
         self.kind, self.curve = parts["kind"], parts["curve"]
         self.piece, self.n_pieces = parts["piece"], parts["n_pieces"]
         self.number, self.lengths = parts["slopes"], parts["lengths"]
-        self.most = max(int(parts["count"].max(initial=0)), 1)
-        self.slope, self.x, self.used = np.zeros(self.n), np.zeros(len(parts["rate"])), np.zeros(n_rows)
-        self.s_, self.x_, self.used_ = self.slope, self.x, self.used
-        self.q, self.weight = np.zeros(self.most), np.zeros(self.most + 1)
-        self.near = np.zeros(self.most + 1, dtype=np.int32)
-        self.hint = np.zeros(self.n, dtype=np.int32)  # of each request, the line at which its last walk has ended
+        places = len(parts["count"])
+        self.slope, self.x, self.used = np.zeros(places), np.zeros(len(parts["rate"])), np.zeros(n_rows)
+        self.point = np.zeros(len(parts["rate"]))
+        self.s_, self.x_, self.point_, self.used_ = self.slope, self.x, self.point, self.used
+        self.hint = np.zeros(places, dtype=np.int32)  # of each request, the line at which its last walk has ended
+        self.only, self.mate = np.zeros((2, places), dtype=np.int32)
+        self.until, self.crowd = np.full(places, -np.inf), np.zeros(places)
+        self.closed_used, self.last, self.unit = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
+        self.way, self.mu, self.most = 0.0, -1.0, 0
+        self.grow(n)
+
+    def grow(self, int n):
+        """Take in new requests in the places up to the n-th, and what left: requests without columns."""
+        cdef int r, k
+        self.n = n
+        for r in range(n):
+            self.most = max(self.most, self.count[r])
+        if self.near is None or len(self.near) <= self.most:
+            self.q, self.weight = np.zeros(self.most + 1), np.zeros(self.most + 1)
+            self.near = np.zeros(self.most + 1, dtype=np.int32)
+        for k in range(self.closed_used.shape[0]):
+            self.closed_used[k] = 0.0
+        for r in range(n):
+            if self.until[r] > -INFINITY:
+                if self.count[r] == 0:
+                    self.until[r] = -INFINITY
+                elif self.mate[r] < 0:
+                    self.use_only(r, 1.0)
+
+    cdef inline void use(self, int column, int near) noexcept nogil:
+        """Add what the response uses by a column, if it is one: near < 0 is being idle."""
+        cdef int k
+        if near >= 0:
+            for k in range(self.entry[column], self.entry[column + 1]):
+                self.used_[self.row[k]] += self.value[k] * self.x_[column]
+
+    cdef inline void use_only(self, int r, double sign) noexcept nogil:
+        """Add what a closed request uses to the usage of these, or subtract it."""
+        cdef int k, j
+        if self.only[r] >= 0:
+            j = self.start[r] + self.only[r]
+            for k in range(self.entry[j], self.entry[j + 1]):
+                self.closed_used[self.row[k]] += sign * self.value[k] * self.limit[r]
+
+    cdef inline double moves(self, int j) noexcept nogil:
+        """How far a column's price goes for each unit of way."""
+        cdef int k
+        cdef double total = 0.0
+        for k in range(self.entry[j], self.entry[j + 1]):
+            total += fabs(self.value[k]) * self.unit[self.row[k]]
+        return total
+
+    cdef void close(self, int r, int count) noexcept nogil:
+        """Close a priced request whose response is one column or between two, for as long as no other can come near.
+
+        Between two columns the slope is that of their crossing, and at most `turn` off it (W14).
+        """
+        cdef int j, low = self.near[0], own
+        cdef int first = self.start[r]
+        cdef const double* v = &self.rate[first]
+        cdef double tau = self.mu * self.size[r] / self.limit[r]
+        cdef double window = NEAR * tau, q_own = 0.0, v_own = 0.0, moves = 0.0, gap, s = self.s_[r]
+        cdef double least = INFINITY, turn = 0.0, turns = 0.0, width, other, q_low = 0.0, v_low = 0.0
+        own = low
+        if count == 2:
+            own = self.near[1]
+            if not EDGE <= self.weight[1] <= 1.0 - EDGE:
+                return
+            if low >= 0:
+                q_low, v_low, turns = self.q[low], v[low], self.moves(first + low)
+            width = v[own] - v_low
+            s = (q_low - self.q[own]) / width
+            turn = FAR_TURN * tau / width
+        if own >= 0:
+            q_own, v_own, moves = self.q[own], v[own], self.moves(first + own)
+        if count == 2:
+            turns = (turns + moves) / width
+        for j in range(-1, self.count[r]):
+            if j == own or j == low or (j < 0 and not self.idle[r]):
+                continue
+            if j < 0:
+                gap, width, other = q_own + s * v_own, fabs(v_own), 0.0
+            else:
+                gap, width = q_own - self.q[j] + s * (v_own - v[j]), fabs(v_own - v[j])
+                other = self.moves(first + j)
+            gap -= window + turn * width
+            other += moves + turns * width
+            if not gap > 0.0:
+                return
+            if gap < least * other:
+                least = gap / other
+        self.only[r] = low
+        self.mate[r] = own if count == 2 else -1
+        self.until[r] = self.way + least * (1.0 - 1e-9)
+        if count == 1:
+            self.use_only(r, 1.0)
 
     cdef inline Curve curve_of(self, int r) noexcept nogil:
         cdef Curve u
@@ -128,45 +231,52 @@ cdef class Requests:
                 return found
             low, q_low, v_low = after, self.q[after], v[after]
 
+    cdef bint shared(self, int r, const Curve* u, double tau, double flat, double width, double s,
+                     double* slope, double* share) noexcept nogil:
+        """Find the share p of the steeper of two lines that meet at slope s; returns whether p is between 0 and 1.
+
+        p solves z(p) = z*(s(p)), where s(p) is the slope at which the weights of both lines are p and 1 - p (W8). It is
+        looked for from `share` on, if that is above zero.
+        """
+        cdef int _
+        cdef double L = self.limit[r], p, change, total, falls, t, spread
+        cdef bint is_positive = u.kind == LOG or u.kind == POWER
+        p = share[0] if share[0] > 0.0 else (least_total(u, s) / L - flat) / width
+        if not 1e-12 < p < 1.0 - 1e-12:
+            return False
+        for _ in range(8):
+            t = tau * log(p / (1.0 - p)) / width
+            if is_positive and s + t <= 0.0:
+                return False
+            total = least_total(u, s + t)
+            if u.kind == QUADRATIC:
+                falls = 1.0 / u.alpha if total > 0.0 else 0.0
+            else:
+                falls = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
+            spread = p * (1.0 - p)
+            change = (L * (flat + width * p) - total) * spread / (L * width * spread + falls * tau / width)
+            if not 1e-12 < p - change < 1.0 - 1e-12:
+                return False
+            p -= change
+            if fabs(change) < 2e-3 * spread:  # what is left is its square, times mu
+                slope[0] = s + t - tau * change / (width * spread)
+                share[0] = p
+                return True
+        return False
+
     cdef int two(self, int r, const Curve* u, double tau, const Walk* at) noexcept nogil:
         """Set a response between the two lines of a walk, or on its one, if no other line is near; returns 0 if one is.
-
-        The share p of the steeper line solves z(p) = z*(s(p)), where s(p) is the slope at which the weights of both
-        lines are p and 1 - p.
         """
-        cdef int j, _
+        cdef int j
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], s = at.s, flat, width, p, change, total, falls, top, t = 0.0
+        cdef double L = self.limit[r], s = at.s, flat, p, top, t
         flat = v[at.low] if at.low >= 0 else 0.0
         if not s > -INFINITY or s == INFINITY:
             return 0
-        width = v[at.beyond] - flat if at.beyond >= 0 else 0.0
         p = 0.0
-        if at.beyond >= 0:
-            p = (least_total(u, s) / L - flat) / width
-            if not 1e-12 < p < 1.0 - 1e-12:
-                return 0
-            for _ in range(8):
-                t = tau * log(p / (1.0 - p)) / width
-                if (u.kind == LOG or u.kind == POWER) and s + t <= 0.0:
-                    return 0
-                total = least_total(u, s + t)
-                if u.kind == QUADRATIC:
-                    falls = 1.0 / u.alpha if total > 0.0 else 0.0
-                else:
-                    falls = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
-                change = (L * (flat + width * p) - total) / (L * width + falls * tau / (width * p * (1.0 - p)))
-                if not 1e-12 < p - change < 1.0 - 1e-12:
-                    return 0
-                if fabs(change) < 2e-3 * p * (1.0 - p):  # what is left is its square, times mu
-                    t -= tau * change / (width * p * (1.0 - p))
-                    p -= change
-                    break
-                p -= change
-            else:
-                return 0
-            s += t
+        if at.beyond >= 0 and not self.shared(r, u, tau, flat, v[at.beyond] - flat, at.s, &s, &p):
+            return 0
         top = self.q[at.low] + s * flat if at.low >= 0 else 0.0
         if at.beyond >= 0:
             top = max(top, self.q[at.beyond] + s * v[at.beyond])
@@ -187,6 +297,43 @@ cdef class Requests:
         self.x_[first + at.beyond] = L * p
         return 2
 
+    cdef inline double priced(self, int j, const double[::1] y) noexcept nogil:
+        """c_j - a_j'y of one column."""
+        cdef int k
+        cdef double total = self.cost[j]
+        for k in range(self.entry[j], self.entry[j + 1]):
+            total -= self.value[k] * y[self.row[k]]
+        return total
+
+    cdef inline double crossing(self, int r) noexcept nogil:
+        """The slope at which the two lines of a priced closed request meet."""
+        cdef int first = self.start[r], low = self.only[r], own = self.mate[r]
+        if low < 0:
+            return -self.q[own] / self.rate[first + own]
+        return (self.q[low] - self.q[own]) / (self.rate[first + own] - self.rate[first + low])
+
+    cdef bint pair(self, int r, const Curve* u, double tau, const double[::1] y) noexcept nogil:
+        """Set the response of a request between the two lines that it keeps; returns whether it is well between them.
+        """
+        cdef int first = self.start[r], low = self.only[r], beyond = self.mate[r]
+        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p
+        if low >= 0:
+            q_low, flat = self.priced(first + low, y), self.rate[first + low]
+        width = self.rate[first + beyond] - flat
+        s = (q_low - self.priced(first + beyond, y)) / width
+        if (u.kind == LOG or u.kind == POWER) and s <= 0.0:
+            return False
+        p = self.x_[first + beyond] / L
+        if not self.shared(r, u, tau, flat, width, s, &s, &p) or not EDGE <= p <= 1.0 - EDGE:
+            return False
+        self.s_[r] = s
+        self.near[0], self.weight[0] = low, 1.0 - p
+        self.near[1], self.weight[1] = beyond, p
+        if low >= 0:
+            self.x_[first + low] = L * (1.0 - p)
+        self.x_[first + beyond] = L * p
+        return True
+
     cdef int respond_one(self, int r, const Curve* u, double mu) noexcept nogil:
         """The smoothed response (W7) of a priced request to x; returns how many columns are near, with their weights.
 
@@ -202,13 +349,18 @@ cdef class Requests:
         cdef bint may_idle = self.idle[r]
         tau = mu * self.size[r] / L
         s = 0.0
+        self.is_apart = False
         if u.kind == LINEAR:
             low = high = 0.0
+        elif self.crowd[r] > 0.0 and u.kind != PIECES:  # more than two columns were near: go on from the last slope
+            s = self.crowd[r]
+            low = 0.0 if u.kind == LOG or u.kind == POWER else -INFINITY
         else:
             at = self.walk(r, u)
             s = at.s
             if u.kind != PIECES:
                 count = self.two(r, u, tau, &at)
+                self.is_apart = count > 0
                 if count:
                     return count
             if at.beyond >= 0:
@@ -242,6 +394,7 @@ cdef class Requests:
                     zz += t * v[j] * v[j]
                     count += 1
             if u.kind == LINEAR:
+                self.is_apart = count == 1
                 break
             mean = z / total
             spread = zz / total - mean * mean
@@ -268,6 +421,7 @@ cdef class Requests:
             if s == before or (low > -INFINITY and high < INFINITY and fabs(high - low) <= 4 * U * fabs(s)):
                 break
         self.s_[r] = s
+        self.crowd[r] = s if count > 2 else 0.0
         for j in range(n):
             self.x_[first + j] = 0.0
         for j in range(count):
@@ -311,61 +465,127 @@ cdef class Requests:
         """Set x, used and slopes to the smoothed responses at prices y, and add the second derivatives to `hessian`."""
         cdef int r, j, k, count
         cdef int n_rows = self.used_.shape[0]
+        cdef double moved = 0.0, mean = 0.0
+        cdef bint anew
         cdef Curve u
         with nogil:
             for k in range(n_rows):
                 self.used_[k] = 0.0
+                if y[k] != self.last[k]:
+                    moved = max(moved, fabs(y[k] - self.last[k]) / self.unit[k] if self.unit[k] > 0.0 else INFINITY)
+                self.last[k] = y[k]
+                mean += fabs(y[k]) / n_rows
+            self.way += moved * (1.0 + 1e-12)
+            anew = mu > self.mu or not self.way < INFINITY or 2 * self.opened > self.n
+            if anew:
+                # all open: another smoothing, or units in which prices now move too fast
+                for r in range(self.n):
+                    self.until[r] = -INFINITY
+                for k in range(n_rows):
+                    self.closed_used[k] = 0.0
+                    self.unit[k] = fabs(y[k]) if fabs(y[k]) > 1e-3 * mean else 1e-3 * mean
+                self.way = 0.0
+                self.mu = mu
+            self.opened = 0
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
-                u = self.curve_of(r)
-                self.price(r, y)
-                count = self.respond_one(r, &u, mu)
-                for j in range(self.start[r], self.start[r] + self.count[r]):
-                    if self.x_[j] > 0.0:
-                        for k in range(self.entry[j], self.entry[j + 1]):
-                            self.used_[self.row[k]] += self.value[k] * self.x_[j]
+                count = 0
+                if self.until[r] > -INFINITY:
+                    if self.until[r] > self.way and self.mate[r] < 0:
+                        continue
+                    u = self.curve_of(r)
+                    if self.until[r] > self.way and self.pair(r, &u, mu * self.size[r] / self.limit[r], y):
+                        count = 2
+                        self.use(self.start[r] + self.only[r], self.only[r])
+                        self.use(self.start[r] + self.mate[r], self.mate[r])
+                    else:
+                        if self.mate[r] < 0:
+                            self.use_only(r, -1.0)
+                        self.until[r] = -INFINITY
+                if count == 0:
+                    self.opened += 1
+                    u = self.curve_of(r)
+                    self.price(r, y)
+                    count = self.respond_one(r, &u, mu)
+                    if count <= 2 and self.is_apart:
+                        self.close(r, count)
+                        if count == 1 and self.until[r] > -INFINITY:
+                            continue
+                    for j in range(count):
+                        self.use(self.start[r] + self.near[j], self.near[j])
                 if hessian is not None and count > 1:
                     self.bend(r, &u, mu, count, hessian)
+            if anew:
+                self.opened = 0
+            for k in range(n_rows):
+                self.used_[k] += self.closed_used[k]
 
-    def shrink(self, const double[::1] factor):
-        """Multiply each column of x by the least factor of its rows; `used` follows."""
+    def take(self, const double[::1] x):
+        """Take a point from elsewhere as the response; all requests are open after it."""
+        self.x_[:] = x
+        self.until[:] = -INFINITY
+        self.closed_used[:] = 0.0
+        self.mu = -1.0
+        self.settle()
+
+    def settle(self, const double[::1] factor=None):
+        """Set the point to x, with each column multiplied by the least factor of its rows; `used` follows.
+
+        Returns (the objective of the point, the sum of the sizes of its terms).
+        """
         cdef int r, j, k
-        cdef double least
+        cdef double least, total = 0.0, size = 0.0, z, term
+        cdef Curve u
         with nogil:
             for k in range(self.used_.shape[0]):
                 self.used_[k] = 0.0
-            for r in range(self.n):
-                for j in range(self.start[r], self.start[r] + self.count[r]):
-                    if self.x_[j] > 0.0:
-                        least = 1.0
-                        if self.idle[r]:
-                            for k in range(self.entry[j], self.entry[j + 1]):
-                                least = min(least, factor[self.row[k]])
-                        self.x_[j] *= least
-                        for k in range(self.entry[j], self.entry[j + 1]):
-                            self.used_[self.row[k]] += self.value[k] * self.x_[j]
-
-    def worth(self):
-        """Return (the objective of x, the sum of the sizes of its terms)."""
-        cdef int r, j
-        cdef double total = 0.0, size = 0.0, z, term
-        cdef Curve u
-        with nogil:
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
                 z = 0.0
                 for j in range(self.start[r], self.start[r] + self.count[r]):
+                    self.point_[j] = self.x_[j]
                     if self.x_[j] > 0.0:
-                        z += self.rate[j] * self.x_[j]
-                        total += self.cost[j] * self.x_[j]
-                        size += fabs(self.cost[j] * self.x_[j])
+                        if factor is not None and self.idle[r]:
+                            least = 1.0
+                            for k in range(self.entry[j], self.entry[j + 1]):
+                                least = min(least, factor[self.row[k]])
+                            self.point_[j] *= least
+                        for k in range(self.entry[j], self.entry[j + 1]):
+                            self.used_[self.row[k]] += self.value[k] * self.point_[j]
+                        z += self.rate[j] * self.point_[j]
+                        term = self.cost[j] * self.point_[j]
+                        total += term
+                        size += fabs(term)
                 u = self.curve_of(r)
                 term = value_at(&u, z) if u.kind != LINEAR else 0.0
                 total += term
                 size += fabs(term)
         return total, size
+
+    def nonzero(self, const long long[::1] place, const int[::1] column):
+        """Return (slot << 32 | column, value) of the columns of the point that are not zero, ascending.
+
+        place : (slots,) place of each slot's request, or -1; column : (columns,) number within its request.
+        """
+        cdef int j
+        cdef Py_ssize_t slot, count = 0
+        cdef long long r
+        key, value = np.empty(self.point_.shape[0], dtype=np.int64), np.empty(self.point_.shape[0])
+        cdef long long[::1] keys = key
+        cdef double[::1] values = value
+        with nogil:
+            for slot in range(place.shape[0]):
+                r = place[slot]
+                if r < 0:
+                    continue
+                for j in range(self.start[r], self.start[r] + self.count[r]):
+                    if self.point_[j] != 0.0:
+                        keys[count] = slot << 32 | column[j]
+                        values[count] = self.point_[j]
+                        count += 1
+        return key[:count].copy(), value[:count].copy()
 
     def bound(self, const double[::1] y):
         """Return (sum of max_x q'x + u(v'x) over requests, its largest rounding error).
@@ -385,7 +605,11 @@ cdef class Requests:
                 u = self.curve_of(r)
                 self.price(r, y)
                 s = 0.0
-                if u.kind != LINEAR:
+                if self.until[r] > -INFINITY and self.mate[r] < 0:
+                    s = self.s_[r]
+                elif self.until[r] > -INFINITY:  # if the crossing is not the best slope, it proves a bound all the same
+                    s = self.crossing(r)
+                elif u.kind != LINEAR:
                     at = self.walk(r, &u)
                     s = at.s
                     if s == -INFINITY:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, isfinite
+from dataclasses import dataclass, replace
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from copter.methods.worth.program import WorthProgram
 from copter.runtime.watch import Watch
@@ -17,8 +17,10 @@ Floats = NDArray[np.float64]
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
 FALL = 0.3  # of the smoothing, from one level to the next
 LEAST_MU = 1e-13  # below, exponents lose all digits
-RISE = 2.0  # the next solve's smoothing over this one's, where this one's gap is below EASY of what is wanted
-EASY = 0.3
+RISE = (
+    2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
+)
+EASY = 0.6  # ... is wanted
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
 LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
@@ -82,7 +84,11 @@ class Newton:
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough = 1.0, ENOUGH
-        self.size = float(np.sum(np.abs(program.parts["size"])))  # a first idea of the objective's
+        self._proof: tuple[Answer, Floats] | None = None
+        self._point: tuple[Answer, Floats] | None = None
+        self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
+        self.hessian = np.zeros((len(self.lower), len(self.lower)))
+        self.size = program.size  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
         """Return prices at which every row's units together cost as much as an equal part of the worths."""
@@ -93,11 +99,10 @@ class Newton:
 
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
-        self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
-        self.hessian = np.zeros((len(y), len(y)))
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         spare = inf
         ended = "stalled"
+        level: Floats | None = None  # prices of the level before
         start = float(np.abs(y).max(initial=0.0)) + self.size
         while self.steps < MOST_STEPS:
             if self.watch():
@@ -119,6 +124,7 @@ class Newton:
                     spare = 0.1 * min(self.most_over, self.tolerance)
                 if mu <= LEAST_MU:
                     break
+                y, level = self.foreseen(y, level), y
                 mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
@@ -142,6 +148,13 @@ class Newton:
         good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
         return self.closed(answer, "optimal" if good else ended)
 
+    def foreseen(self, y: Floats, before: Floats | None) -> Floats:
+        """Return prices for the next level, on the line through those of two levels; signs stay."""
+        if before is None:
+            return y
+        found: Floats = y + FALL * (y - before)
+        return np.where(found * y > 0.0, found, y)
+
     def run_surely(self) -> Answer:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
         self.enough, self.damping, self.steps = SURELY, 1.0, 0
@@ -149,11 +162,16 @@ class Newton:
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""
-        return min(answer.mu * (RISE if answer.gap < EASY * self.tolerance else 1.0), FIRST_MU)
+        room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
+        return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
-        """Return an answer with how it ended and what it took."""
+        """Return an answer with how it ended and what it took; the passes hold its point and slopes."""
         answer.ended, answer.steps, answer.passes = ended, self.steps, self.passes
+        if self._proof is not None:
+            self.program.passes.slope[:] = self._proof[1]
+        if self._point is not None:
+            self.program.passes.point[:] = self._point[1]
         return answer
 
     def clipped(self, y: Floats) -> Floats:
@@ -193,10 +211,8 @@ class Newton:
             scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
             flat = FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale
             diagonal += RIDGE * diagonal + flat + 1e-300
-            try:
-                step[free] = -cho_solve(cho_factor(part, check_finite=False), slope[free], check_finite=False)
-            except LinAlgError:
-                step[free] = -slope[free] / diagonal
+            _, found, failed = dposv(part, slope[free])
+            step[free] = -slope[free] / diagonal if failed else -found
         return step
 
     def searched(self, y: Floats, slope: Floats, step: Floats, mu: float) -> Floats | None:
@@ -232,20 +248,33 @@ class Newton:
         used = passes.used
         over = used > self.upper
         shrinks = over & self.program.packing & (self.upper >= 0.0)
+        factor = None
         if shrinks.any():
             factor = np.ones(len(y))
             factor[shrinks] = np.maximum(self.upper[shrinks] / used[shrinks] * (1.0 - 1e-15), 0.0)
-            passes.shrink(factor)
-        objective, _ = passes.worth()
+        objective, _ = passes.settle(factor)
         highest, margin = passes.bound(y)
         self.passes += 2
-        constant = float(self.program.constant.sum()) + self.offset
+        constant = self.program.constant + self.offset
         paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
         margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
         violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
         bound = highest + float(paid.sum()) + constant
         self.size = abs(objective + constant) if isfinite(objective) else self.size
-        return Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu)
+        return self.best_of(Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu))
+
+    def best_of(self, answer: Answer) -> Answer:
+        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points."""
+        passes = self.program.passes
+        if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
+            self._proof = answer, passes.slope.copy()
+        if self.holds(answer) and (self._point is None or answer.objective > self._point[0].objective):
+            self._point = answer, passes.point.copy()
+        point = answer if self._point is None else self._point[0]
+        proof = self._proof[0]
+        return replace(
+            answer, y=proof.y, bound=proof.bound, margin=proof.margin, objective=point.objective, over=point.over
+        )
 
     def holds(self, answer: Answer) -> bool:
         """Whether the rows hold within tolerance, together and each (F8)."""

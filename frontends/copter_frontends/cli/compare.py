@@ -144,8 +144,8 @@ compare = WithProblems(
     help=_run.__doc__,
     short_help="Compare policies on the same jobs.",
     epilog="With --out DIR each policy's report is in a folder of its name in DIR; with --tape FILE each has a file of "
-    "its own, with its name before the ending; with --seeds the names have the seed, too. `copter compare traffic` and "
-    "`copter compare shards` set schemes side by side: see their --help.",
+    "its own, with its name before the ending; with --seeds the names have the seed, too. `copter compare traffic`, "
+    "`shards` and `placement` set schemes side by side: see their --help.",
 )
 """The command; each run equals ``copter simulate`` with the same options."""
 

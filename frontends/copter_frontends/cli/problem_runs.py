@@ -74,7 +74,7 @@ def run_traffic(given: Mapping[str, Any]) -> int:
                     given["client_split"],
                 )  # fmt: skip
                 complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
-                with _taped(given, name):
+                with taped(given, name):
                     result = simulate_traffic(
                         name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
                         given["interval"], given["carried"],
@@ -88,11 +88,11 @@ def run_traffic(given: Mapping[str, Any]) -> int:
     if given["out"] is not None and results:
         from copter_frontends.report.networks import write_traffic_report  # needs matplotlib, an optional extra
 
-        page = write_traffic_report(results, given["out"], _facts(given))
+        page = write_traffic_report(results, given["out"], facts(given))
         print(f"report: {page}", file=sys.stderr)
-    own = SHOWN_ANYWAY[given["objective"]]
+    own = SHOWN_ANYWAY.get(given["objective"])
     columns = [each for each in TRAFFIC_COLUMNS if each[1] != own]
-    return _show(given, summaries, columns, f"{workload.network.name}, {options.stream}", failed)
+    return show(given, summaries, columns, f"{workload.network.name}, {options.stream}", failed)
 
 
 def run_shards(given: Mapping[str, Any]) -> int:
@@ -113,7 +113,7 @@ def run_shards(given: Mapping[str, Any]) -> int:
                 rounds = given["rounds"] if measured is None else len(measured)
                 complain(f"{name}: {rounds} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers")
                 loads = measured or load_rounds(cluster.n_shards, rounds, given["loads"], seed)
-                with _taped(given, name):
+                with taped(given, name):
                     result = simulate_shards(
                         name, scheme, loads, given["warmup_rounds"], given["deadline"], given["lose"], given["back"]
                     )
@@ -124,10 +124,10 @@ def run_shards(given: Mapping[str, Any]) -> int:
     if given["out"] is not None and results:
         from copter_frontends.report.networks import write_shard_report  # needs matplotlib, an optional extra
 
-        page = write_shard_report(results, given["out"], _facts(given))
+        page = write_shard_report(results, given["out"], facts(given))
         print(f"report: {page}", file=sys.stderr)
     loaded = given["loads"] if measured is None else given["loads_file"]
-    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {loaded}", failed)
+    return show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {loaded}", failed)
 
 
 def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | None]:
@@ -157,14 +157,15 @@ def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | N
     return cluster, measured
 
 
-def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:
+def taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:
     """Record a scheme's rounds if asked to; several schemes get separate tapes."""
     if given["tape"] is None:
         return nullcontext()
     return recorded(given["tape"] if len(given["schemes"]) == 1 else own_tape(given["tape"], name))
 
 
-def _facts(given: Mapping[str, Any]) -> dict[str, str]:
+def facts(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options that were given, by name, for a report."""
     own = {name: value for name, value in given.items() if value is not None and name not in ("out", "as_json")}
     return {"Command": shlex.join(["copter", *sys.argv[1:]])} | {
         name.replace("_", " ").capitalize(): ", ".join(value) if isinstance(value, tuple) else str(value)
@@ -185,7 +186,7 @@ def _write_splits(given: Mapping[str, Any], result: TrafficResult) -> None:
     complain(f"{given['splits']}: weights of {given['buckets']} buckets a pair carry {kept:.2%} of the flow")
 
 
-def _show(
+def show(
     given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Columns, title: str, failed: CopterError | None
 ) -> int:
     """Print the results of all schemes; then raise InputError if one of them failed."""

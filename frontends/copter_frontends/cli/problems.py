@@ -1,4 +1,4 @@
-"""``copter simulate traffic|shards|kueue`` and ``copter compare traffic|shards``: their options."""
+"""``copter simulate traffic|shards|placement|kueue`` and ``copter compare`` of all but the last: their options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli import placement
 from copter_frontends.cli.output import FiniteRange
 from copter_frontends.elsewhere import elsewhere
 from copter_frontends.policies.registry.network_names import (
@@ -274,6 +275,9 @@ def problem_commands(several: bool) -> dict[str, click.Command]:
     return one | {
         name: click.Command(name, callback=run, params=options(several), help=run.__doc__)
         for name, run, options in zip(
-            PROBLEMS, (_run_traffic, _run_shards), (_traffic_options, _shard_options), strict=True
+            PROBLEMS,
+            (_run_traffic, _run_shards, placement.run),
+            (_traffic_options, _shard_options, placement.placement_options),
+            strict=True,
         )
     }

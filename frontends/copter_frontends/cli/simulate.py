@@ -24,7 +24,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     short_help="Simulate a policy on a cluster, round by round.",
     cls=WithProblems,
     epilog=f"Policies: {', '.join(POLICY_NAMES)}.\n\n"
-    "`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
+    "`copter simulate traffic`, `shards`, `placement` and `kueue` have options of their own: see their --help.",
 )
 @click.argument("policy", metavar="POLICY", type=Named(POLICY_NAMES, "policy", "`copter simulate --help` lists them"))
 @click.option("--gpus", type=_GPUS, help="GPUs of a cluster of seven types, 8 per node.")

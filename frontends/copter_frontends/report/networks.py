@@ -1,4 +1,4 @@
-"""Reports on traffic engineering and shards: one self-contained page with plots."""
+"""Reports on traffic engineering, shards and placement: one self-contained page with plots."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from copter_frontends.policies.servers.simulation import PlacementResult
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
+from copter_frontends.report.placement_charts import placement_charts
 from copter_frontends.report.shard_charts import shard_charts
 from copter_frontends.report.table import number, seconds
 from copter_frontends.report.traffic_charts import traffic_charts
@@ -59,6 +61,23 @@ def write_shard_report(results: Sequence[ShardResult], directory: str | Path, fa
     ]
     title = f"{results[0].shards:,} shards on {results[0].servers:,} servers"
     return write_page(TEMPLATE, shard_charts(results), directory, title=title, rows=rows, facts=dict(facts))
+
+
+def write_placement_report(results: Sequence[PlacementResult], directory: str | Path, facts: Mapping[str, str]) -> Path:
+    """Write the page that compares schemes on the same servers, with a map of them; raises MissingExtraError."""
+    check_extras()
+    rows = [
+        {
+            "scheme": each["scheme"],
+            "Admitted worth": number(each["admitted_worth"], "{:.2%}"),
+            "Worth running": number(each["worth_running"], "{:,.0f}"),
+            "Servers used": number(each["servers_used"], "{:,.1f}"),
+            **_times(each),
+        }
+        for each in (result.summary() for result in results)
+    ]
+    title = f"Tasks on {results[0].servers:,} servers"
+    return write_page(TEMPLATE, placement_charts(results), directory, title=title, rows=rows, facts=dict(facts))
 
 
 def _times(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import numpy as np
 from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.plan import FLOOR
 
 ROUNDING = 1e-12  # relative amount by which a bound is weakened to cover rounding
 
@@ -30,6 +31,28 @@ def utilisation_bound(paths: Paths, price: Floats, demands: Floats, capacity: Fl
     lengths = paths.least(alive_lengths(paths, price, capacity), none=0.0)
     lengths[~np.isfinite(lengths)] = 0.0  # stranded pairs get no flow
     return float(demands @ lengths) / worth * (1.0 - ROUNDING)
+
+
+def mean_share_bound(paths: Paths, price: Floats, wanted: Floats, demands: Floats, capacity: Floats) -> float:
+    """Return an upper bound on the mean share: each pair takes what is best for it at its cheapest path's price (TE21).
+
+    Parameters
+    ----------
+    wanted : ndarray (pairs,)
+        The most that a pair's paths can carry of its demand.
+    """
+    price = np.maximum(np.nan_to_num(price), 0.0)
+    length = paths.least(alive_lengths(paths, price, capacity), none=np.inf)
+    alive = (demands > 0.0) & np.isfinite(length)
+    if not alive.any():
+        return 1.0
+    length, demand = length[alive], demands[alive]
+    best = np.divide(demand, length, out=np.full_like(demand, np.inf), where=length > 0.0) - FLOOR * demand
+    share = np.clip(best, 0.0, wanted[alive]) / demand
+    logs, paid = demand * np.log((share + FLOOR) / (1.0 + FLOOR)), length * share * demand
+    dual = float(capacity @ price) + float((logs - paid).sum())
+    rounding = ROUNDING * (float(capacity @ price) + float(np.abs(logs).sum()) + float(paid.sum()))
+    return float(np.exp(min((dual + rounding) / demand.sum() + ROUNDING, 0.0)))
 
 
 def alive_lengths(paths: Paths, price: Floats, capacity: Floats) -> Floats:

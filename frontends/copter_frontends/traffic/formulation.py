@@ -1,4 +1,6 @@
-"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1-TE3).
+"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc.
+
+TE1 to TE3, and TE21, in which each pair has the logarithm of its flow as its worth.
 
 One program serves both the common share and the largest utilisation: if z* is the least possible largest utilisation
 with all demands served, the largest common share is min(1, 1/z*) (TE2). So every request has one private row, its sum,
@@ -9,24 +11,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter import Model, Session, Settings, Solution
-from copter_frontends.traffic.bounds import total_flow_bound, utilisation_bound
+from copter import Model, Session, Settings, Solution, worth
+from copter_frontends.traffic.bounds import mean_share_bound, total_flow_bound, utilisation_bound
 from copter_frontends.traffic.demands import checked_demands
 from copter_frontends.traffic.errors import DemandError, NetworkError, UnknownPairError
 from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
-from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
+from copter_frontends.traffic.plan import FLOOR, OBJECTIVES, FlowPlan, is_stranded, plan_of, score
 from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
 SHARE = "largest utilisation"  # id of the request whose column is z
 MOST_COLUMNS = 20_000_000  # models with more columns are not solved by interior points
 AFTER = 3.0  # time reserved for the shim, as a multiple of its time for the kept flows
+PRECISE = 1e-7  # tolerance of a solve for TE21, whose gap is measured by the mean share
 OPTIMAL = 1e-6  # relative gap up to which a plan counts as optimal
 
 
@@ -38,7 +42,7 @@ class TrafficFormulation:
     paths : Paths
         Paths of all pairs that may ever have a demand; pairs without a path cannot be served.
     demands : array_like (pairs,)
-    objective : {"total", "concurrent", "utilisation"}
+    objective : {"total", "concurrent", "utilisation", "proportional"}
     settings : Settings, optional
         Settings of the session.
 
@@ -70,8 +74,11 @@ class TrafficFormulation:
         self.edit_s = 0.0
         self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
         prepare(paths)
-        self.model = Model(sense="max" if objective == "total" else "min")
-        self.session = Session(self.model, settings or Settings(interior_columns=MOST_COLUMNS))
+        self.model = Model(sense="min" if self.serves_all else "max")
+        given = settings or Settings(interior_columns=MOST_COLUMNS)
+        if objective == "proportional":
+            given = replace(given, tolerance=min(given.tolerance, PRECISE))
+        self.session = Session(self.model, given)
         self._build()
 
     # Building -----------------------------------------------------------------------------------------------------
@@ -79,7 +86,12 @@ class TrafficFormulation:
     @property
     def serves_all(self) -> bool:
         """Whether the program serves every demand and minimises the largest utilisation."""
-        return self.objective != "total"
+        return self.objective in ("concurrent", "utilisation")
+
+    @property
+    def _cost(self) -> float:
+        """Cost of a unit of flow."""
+        return 1.0 if self.objective == "total" else 0.0
 
     def _build(self) -> None:
         with self.model.batch():
@@ -100,12 +112,26 @@ class TrafficFormulation:
         self.model.add_own_requests(
             served.tolist(),
             sizes[served],
-            np.zeros(paths.n_paths) if self.serves_all else np.ones(paths.n_paths),
+            np.full(paths.n_paths, self._cost),
             usage,
             resources=self._arcs(),
             limit=wanted,
             at_least=wanted if self.serves_all else -np.inf,
         )
+        self._value(served)
+
+    def _value(self, places: Ints) -> None:
+        """Give pairs the worths of their demands, if the objective has any; a pair without a demand has none."""
+        if self.objective != "proportional":
+            return
+        some = places[self.demands[places] > 0.0].tolist()
+        for at in places[self.demands[places] <= 0.0].tolist():
+            if self.model.worth(at) is not None:
+                self.model.drop_worth(at)
+        if some:
+            worths = [worth.log(demand, FLOOR * demand) for demand in self.demands[some].tolist()]
+            first = self.paths.first
+            self.model.update_worths(some, worths, [np.ones(int(first[at + 1] - first[at])) for at in some])
 
     def _add(self, at: int) -> None:
         """Add the request of a pair."""
@@ -117,12 +143,13 @@ class TrafficFormulation:
         wanted = self._wanted(np.array([at]))[0]
         self.model.add_request(
             at,
-            np.zeros(end - begin) if self.serves_all else np.ones(end - begin),
+            np.full(end - begin, self._cost),
             usage,
             resources=rows.tolist(),
             limit=wanted,
             at_least=wanted if self.serves_all else -np.inf,
         )
+        self._value(np.array([at]))
 
     def _wanted(self, places: Ints) -> Floats:
         """Return the demands of some pairs, limited to what can matter.
@@ -168,7 +195,9 @@ class TrafficFormulation:
         places = places[np.diff(self.paths.first)[places] > 0]
         if len(places):
             wanted = self._wanted(places)
-            self.model.update_limits(places.tolist(), wanted, wanted if self.serves_all else None)
+            with self.model.batch():
+                self.model.update_limits(places.tolist(), wanted, wanted if self.serves_all else None)
+                self._value(places)
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
         """Set the capacity of some arcs, zero for failed ones; raises NetworkError or UnknownPairError."""
@@ -323,7 +352,7 @@ class TrafficFormulation:
 
     def _shim(self, flows: Floats) -> Floats:
         """Return flows that are feasible for the objective."""
-        if self.objective == "total":
+        if not self.serves_all:
             return feasible_flows(self.paths, flows, self.demands, self.capacity)
         dead = dead_paths(self.paths.start, self.paths.arc, self.capacity)
         flows = np.where(dead | ~np.isfinite(flows), 0.0, np.maximum(flows, 0.0))
@@ -361,7 +390,7 @@ class TrafficFormulation:
         """Return a bound that needs no prices."""
         if self.objective == "total":
             return float(self._wanted(np.flatnonzero(~self.stranded)).sum())
-        return 1.0 if self.objective == "concurrent" else 0.0
+        return 0.0 if self.objective == "utilisation" else 1.0
 
     def _bound(self, price: Floats, loose: float) -> float:
         """Return the certified bound at the links' prices, or the loose bound if better."""
@@ -369,6 +398,8 @@ class TrafficFormulation:
             wanted = self._wanted(np.arange(self.paths.n_pairs))
             return min(loose, total_flow_bound(self.paths, price, wanted, self.capacity))
         wanted = self._wanted(np.arange(self.paths.n_pairs))
+        if self.objective == "proportional":
+            return min(loose, mean_share_bound(self.paths, price, wanted, self.demands, self.capacity))
         least = utilisation_bound(self.paths, price, wanted, self.capacity)
         if self.objective == "utilisation":
             return max(loose, least)

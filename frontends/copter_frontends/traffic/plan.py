@@ -13,8 +13,12 @@ from copter_frontends.traffic.network import Floats, Ints
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.shim import exact_sums
 
-OBJECTIVES = ("total", "concurrent", "utilisation")
-"""Total flow (TE1); the largest common share of all demands (TE2); the least largest utilisation (TE3)."""
+OBJECTIVES = ("total", "concurrent", "utilisation", "proportional")
+"""Total flow (TE1); the largest common share of all demands (TE2); the least largest utilisation (TE3); proportional
+fairness (TE21)."""
+FLOOR = (
+    1e-3  # share of its demand that a pair counts as served in addition, so that one without flow has a finite worth
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +34,7 @@ class FlowPlan:
     served : ndarray (pairs,)
     load : ndarray (arcs,)
     objective : float
-        Total flow, common share or largest utilisation of these flows.
+        Total flow, common share, largest utilisation or mean share (TE21) of these flows.
     bound : float
         Certified bound: no flows have a better objective. NaN if the scheme has no bound.
     status : {"optimal", "feasible", "kept_previous"}
@@ -96,9 +100,19 @@ def score_of(served: Floats, load: Floats, paths: Paths, demands: Floats, capaci
     if objective == "concurrent":
         wanted = (demands > 0.0) & ~is_stranded(paths, capacity)
         return float(np.minimum(served[wanted] / demands[wanted], 1.0).min(initial=1.0))
+    if objective == "proportional":
+        wanted = (demands > 0.0) & ~is_stranded(paths, capacity)
+        return mean_share(np.minimum(served[wanted] / demands[wanted], 1.0), demands[wanted])
     used = load > 0.0
     with np.errstate(divide="ignore"):
         return float((load[used] / capacity[used]).max(initial=0.0))
+
+
+def mean_share(share: Floats, demands: Floats) -> float:
+    """Return the geometric mean of served shares, weighted by demand, each with the floor added (TE21)."""
+    if not len(demands):
+        return 1.0
+    return float(np.exp(demands @ np.log((share + FLOOR) / (1.0 + FLOOR)) / demands.sum()))
 
 
 def is_stranded(paths: Paths, capacity: Floats) -> NDArray[np.bool_]:

@@ -199,7 +199,11 @@ def _paths() -> Schema:
             )
         },
         f"{root}/waiting": {
-            "get": _operation("Jobs that wait, and for what", {"200": _answer("Jobs", any_object)}, errors="401 404")
+            "get": _operation(
+                "Jobs that wait, for what, and when they may start",
+                {"200": _answer("Jobs", any_object)},
+                errors="401 404",
+            )
         },
         f"{root}/history": {
             "get": _operation(

@@ -24,6 +24,7 @@ from copter_serve.service.job_record import JobRecord
 from copter_serve.service.plan_book import Allocations, lost_by
 from copter_serve.service.policies import make_policy
 from copter_serve.service.problems import Problem
+from copter_serve.service.start_times import wait_lines, waits_between
 
 LOG = logging.getLogger("copter.serve")
 
@@ -374,7 +375,14 @@ class Scheduler:
             raise LookupError(f"the policy fails: {type(error).__name__}: {error}") from error
         answer = Answer.of(text, old, new, (len(before.state.jobs), len(after.state.jobs)))
         refused = {name: why for name, why in after.refused.items() if name not in self.refused}
-        return {**answer.as_dict(), "refused": refused, "text": answer.as_text()}
+        waits = waits_between((before.state, _held_in(old.plan)), (after.state, _held_in(new.plan)))
+        text_of_all = "\n".join([answer.as_text(), *wait_lines(waits)])
+        return {**answer.as_dict(), "refused": refused, "waits": waits, "text": text_of_all}
+
+
+def _held_in(plan: Plan) -> dict[str, dict[str, int]]:
+    """Return the GPUs of each type that each job of a plan has."""
+    return {job: dict(each.mixture) or {each.gpu_type: each.gpus} for job, each in plan.allocations.items()}
 
 
 def allocation_of(told: Mapping[str, Any]) -> Allocation:

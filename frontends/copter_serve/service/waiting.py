@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from copter_serve.service.cluster_state import ClusterState
 from copter_serve.service.job_record import JobRecord
-from copter_serve.service.plan_book import PlanBook
+from copter_serve.service.plan_book import Allocations, PlanBook
+from copter_serve.service.start_times import ASSUMED, MOST_ESTIMATED, sizes_of, start_document, starts_of
 
-MOST_WAITING = 200  # most waiting jobs whose reasons are given
+MOST_WAITING = MOST_ESTIMATED  # most waiting jobs whose reasons are given
 
 
 def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
@@ -17,18 +17,20 @@ def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
 
     The reason is computed from the current plan: the smallest number of missing GPUs over the job's sizes, their price,
     and the team (the part of a job's id before its first ``/``) that holds as many. Use ``what-if`` to find out what
-    would really start.
+    would really start. ``starts_in_s`` estimates when, under what ``assumed`` says; None if an end that it waits for is
+    not known (a job without ``work``).
     """
     given = book.allocations
     free = state.capacity()
     teams: dict[str, dict[str, int]] = {kind: {} for kind in free}
-    for job_id, told in given.items():
+    for job_id, kinds in held_by(given).items():
         team = team_of(job_id)
-        for kind, gpus in (told.get("mixture") or {told["gpu_type"]: told["gpus"]}).items():
+        for kind, gpus in kinds.items():
             free[kind] = free.get(kind, 0) - gpus
             if team:
                 teams.setdefault(kind, {})[team] = teams.get(kind, {}).get(team, 0) + gpus
     skipped, new = book.header.get("skipped", {}), book.header["sequence"] < state.sequence
+    starts = starts_of(state, held_by(given))
     jobs: dict[str, Any] = {}
     for job in state.jobs.values():
         if len(jobs) == MOST_WAITING:
@@ -37,27 +39,21 @@ def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
             jobs[job.id] = {
                 "submit_s": job.submit_s,
                 **_reason(job, state, free, teams, book, skipped.get(job.id), new),
+                **start_document(starts[job.id]),
             }
     count = len(state.jobs) - len(given)
-    return {"version": book.version, "edition": book.edition, "count": count, "jobs": jobs}
+    return {"version": book.version, "edition": book.edition, "count": count, "assumed": ASSUMED, "jobs": jobs}
+
+
+def held_by(allocations: Allocations) -> dict[str, dict[str, int]]:
+    """Return the GPUs of each type that each job of a plan has."""
+    return {job: told.get("mixture") or {told["gpu_type"]: told["gpus"]} for job, told in allocations.items()}
 
 
 def team_of(job_id: str) -> str:
     """Return the team in a job's id, such as "vision" of "vision/train-1"; empty if the id has none."""
     team, slash, _ = job_id.partition("/")
     return team if slash else ""
-
-
-def sizes_of(job: JobRecord, state: ClusterState) -> Iterator[tuple[str, int]]:
-    """Return (GPU type, GPUs) of each size on which a job can run."""
-    fixed = job.gpus or (job.requested_gpus if state.record.rated else job.min_gpus)
-    most = job.max_gpus or float("inf")
-    for kind in state.node_gpus:
-        if not job.throughputs:
-            yield kind, fixed
-        for gpus, rate in job.throughputs.get(kind, {}).items():
-            if rate > 0 and job.min_gpus <= gpus <= most and job.gpus in (None, gpus):
-                yield kind, gpus
 
 
 def _reason(

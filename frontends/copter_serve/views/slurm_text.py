@@ -12,6 +12,7 @@ from copter_serve.views.view import ViewError
 
 RANGES = re.compile(r"\[([\d,-]+)\]")
 AMOUNT = re.compile(r"^(\d+(?:\.\d+)?)([KMGTPE]?)$")
+OTHER_TRES = ("cpu", "mem", "node", "billing", "energy", "license", "bb", "fs", "vmem", "pages")
 FACTORS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50, "E": 2.0**60}
 MOST_NODES = 1_000_000  # most nodes of one host list
 NONE = ("", "(null)", "N/A", "none", "None", "null")
@@ -79,6 +80,8 @@ def tres(where: str, value: Any) -> dict[str, float]:
 def gres(where: str, value: Any) -> dict[str, float]:
     """Return the counts of a list such as "gpu:a100:4(S:0-1),shard:16" or "gres/gpu:2", by "gpu:a100", "gpu", ...
 
+    CPUs, memory, licenses and buffers, as in the "cpu=8,gres/gpu=1" of one task, are left out: other fields tell them.
+
     Raises
     ------
     ViewError
@@ -92,6 +95,8 @@ def gres(where: str, value: Any) -> dict[str, float]:
             head, _, last = plain.rpartition(":")
             is_count = bool(head) and (AMOUNT.match(last) is not None or last.startswith(("-", "+")))
             name, count = (head, last) if is_count else (plain, "1")
+        if equals and each.partition("=")[0].partition("/")[0] in OTHER_TRES:
+            continue
         name = name.replace(":no_consume", "")
         if re.fullmatch(r"[\w.:+@ -]+", name):
             found[name] = found.get(name, 0.0) + amount(f"{where} {each!r}", count)

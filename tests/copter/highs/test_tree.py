@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter.highs.search import Search, Warm
+from copter.highs.search import Ghost, Search, Warm
 from copter.highs.tree import Point, Program, Report, Task, Tree, given_back, taken
 
 pytest.importorskip("highspy")
@@ -174,3 +174,37 @@ def test_the_parent_s_point_stands_in_for_the_lp() -> None:
     search._relax(60.0)
     assert search.relaxed is not None
     assert search.bound == pytest.approx(-7.0)
+
+
+def test_a_value_below_all_points_is_of_none() -> None:
+    ghost = Ghost(446.56)
+    assert not ghost.of(446.56)
+    assert not ghost.of(np.inf)
+    ghost.found(440.0)
+    assert not ghost.of(440.0)
+    assert ghost.of(275.69)
+    assert ghost.seen
+    assert not Ghost(np.inf).of(-1.0)  # without a start nothing can be made of it
+
+
+def test_branch_and_bound_runs_again_without_a_start_that_it_takes_for_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = program([3.0, 5.0, 4.0], [2.0, 3.0, 2.0], 4.0)
+    task = Task(1, one, None, None, np.array([1.0, 0.0, 0.0]), 10.0, 1e-6)
+    search = Search(task, one, Warm(), lambda _: False, lambda _: None, lambda _: None)
+    once, starts = Search._branch_once, []
+
+    def first_wrong(self: Search, *given: object) -> object:
+        starts.append(given[4])
+        if given[4] is None:
+            return once(self, *given)  # type: ignore[arg-type]
+        ghost = given[-1]
+        assert isinstance(ghost, Ghost)
+        ghost.of(-100.0)
+        return search.highspy.HighsModelStatus.kOptimal
+
+    monkeypatch.setattr(Search, "_branch_once", first_wrong)
+    search.offer(np.array([1.0, 0.0, 0.0]), "last plan")
+    search._whole(5.0)
+    assert [start is None for start in starts] == [False, True]
+    assert search.solved
+    assert search.value == -7.0

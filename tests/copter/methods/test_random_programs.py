@@ -100,7 +100,7 @@ def test_agrees_with_highs(program: tuple[str, int]) -> None:
 
 
 @pytest.mark.slow
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=100)
 @example(("sizes_apart", 1846))
 @given(of_any_kind)
 def test_the_interior_point_method_agrees_with_highs(program: tuple[str, int]) -> None:

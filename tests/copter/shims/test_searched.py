@@ -287,3 +287,16 @@ def test_a_large_model_keeps_to_its_deadline() -> None:
     assert plan.is_feasible
     require_feasible(model, plan)
     assert plan.gap < 0.05
+
+
+def test_a_column_off_zero_by_rounding_does_not_spoil_a_point() -> None:
+    """`x <= 400 z` with z = 0 and x = 4e-14: no correction of a share of x makes it hold, zero does."""
+    lp = LinearProgram(
+        [0.1, 300.0, 0.1, 300.0], [[1.0, 0.0, 1.0, 0.0], [1.0, -400.0, 0.0, 0.0], [0.0, 0.0, 1.0, -400.0]],
+        [7.0, -np.inf, -np.inf], [7.0, 0.0, 0.0], [0.0] * 4, [400.0, 1.0, 400.0, 1.0], integrality=[0, 1, 0, 1],
+    )  # fmt: skip
+    points = ExactPoints(lp)
+    found = points(np.array([7.0 - 4e-14, 1.0, 4e-14, 0.0]))
+    assert found is not None
+    assert found.tolist() == [7.0, 1.0, 0.0, 0.0]
+    assert points.refused == 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter import InvalidDataError
+from copter import InvalidDataError, SnapshotError
 from copter.storage.encoding import Reader, encode
 
 
@@ -40,3 +40,15 @@ def test_numpy_scalars_are_read_back_as_equal_ids() -> None:
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(InvalidDataError, match="cannot be saved"):
         encode(("deep", value))
+
+
+def test_more_values_than_allowed_are_refused_before_they_are_made() -> None:
+    empties = b"[" + (100).to_bytes(8, "little") + (b"[" + bytes(8)) * 100
+    assert Reader(empties, "test", 100).whole() == [[]] * 100
+    for most in (99, 0):
+        with pytest.raises(SnapshotError, match="more values than its bytes in the file allow"):
+            Reader(empties, "test", most).whole()
+    pairs = b"".join(encode({1: 2, 3: 4}))
+    assert Reader(pairs, "test", 4).whole() == {1: 2, 3: 4}
+    with pytest.raises(SnapshotError, match="more values"):
+        Reader(pairs, "test", 3).whole()

@@ -96,7 +96,7 @@ def require_same_totals(policy: ChronusPolicy, now_s: float) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> None:
     """Jobs come, go and tell of progress, nodes go and come back, plans are made, in any order."""
     rng = np.random.default_rng(seed)
@@ -161,7 +161,7 @@ def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: fl
 def test_admission_by_totals_answers_as_admission_by_all_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a cluster that is asked for twice what it has: jobs that fit, that others make room for, and that do not."""
     free = moved = refused = 0
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         table = ThroughputTable({"training": {"a100": 1.0, "v100": 0.6}})
         policy = ChronusPolicy(Cluster.of({"a100": (2, 8), "v100": (2, 8)}), table)
@@ -179,7 +179,7 @@ def test_admission_by_totals_answers_as_admission_by_all_leases(monkeypatch: pyt
             assert answer == expected
             free, moved = free + (answer.step >= 0 and not answer.moves), moved + bool(answer.moves)
             refused += answer.step < 0
-    assert min(free, refused) > 20
+    assert min(free, refused) > 10
     assert moved >= 1
 
 

@@ -326,7 +326,7 @@ def simulate(work: Workload, nodes: int, **knobs: object) -> tuple[ChronusPolicy
 @pytest.mark.parametrize(("seed", "first_lease"), [(0, "adaptive"), (1, "late"), (2, "now")])
 def test_without_failures_every_promise_is_kept(seed: int, first_lease: str) -> None:
     """An overloaded cluster: not all get promises, but all that are given are kept (capacity the simulator checks)."""
-    work = synthetic_workload(90, 8.0, "mix2", 1.6, seed, hostile=0.2)
+    work = synthetic_workload(50, 5.0, "mix2", 1.6, seed, hostile=0.2)
     policy, jct_s = simulate(work, 2, first_lease=first_lease)
     promised = {n.job_id: n.step for n in policy.notices if n.standing is Standing.GUARANTEED}
     assert not [n for n in policy.notices if n.standing is Standing.DEMOTED]

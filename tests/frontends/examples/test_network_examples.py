@@ -37,3 +37,12 @@ def test_a_day_of_shards(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     assert len(lines) == 4
     assert lines[2].endswith("server 0 is lost")
     assert all(re.search(r"\d+ moved \(at least \d+\), imbalance (10|\d)\.\d%", line) for line in lines)
+
+
+def test_a_day_of_servers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = run("servers_day.py", capsys, monkeypatch, "--servers", "20", "--rounds", "6")
+    assert len(lines) == 6
+    assert lines[3].endswith("6 servers are lost")
+    found = [re.search(r"(\d+) run, +(\d+) wait, cores [\d.]+% used, gap ([\d.]+)%, [\d.]+ ms", line) for line in lines]
+    assert all(found)
+    assert int(found[3][2]) > 0  # type: ignore[index]

@@ -85,7 +85,7 @@ def test_edits_of_every_event_are_counted():
 def test_plans_of_the_work_that_is_left_are_worth_more_than_knowing_arrivals():
     """Why Hare online beats one plan that knows all jobs: with new plans and known arrivals it is better still."""
     once, online, known = [], [], []
-    for seed in (0, 2, 4):
+    for seed in (0, 2):
         instance = HareInstance.of(PaperWorkload(40, median_min=2.0).make(seed), TESTBED)
         once.append(HareScheduler(max_tasks=50_000).schedule(instance).schedule.objective)
         for found, knows in ((online, False), (known, True)):

@@ -138,7 +138,7 @@ def test_a_tenant_never_has_more_than_its_quota(semantics: object) -> None:
         semantics=semantics,  # type: ignore[arg-type]
     )
     most = Counter[str]()
-    for _ in range(15):
+    for _ in range(9):
         run.step()
         for tenant in quotas:
             used = held_by(policy, policy.held, tenant)

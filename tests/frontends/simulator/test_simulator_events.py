@@ -83,12 +83,12 @@ def test_random_failures_are_repaired_and_repeat_for_a_seed() -> None:
 @pytest.mark.parametrize("semantics", [DEFAULT, SIA_ARTIFACT], ids=lambda each: each.name)
 def test_a_saved_run_goes_on_as_if_it_had_never_stopped(semantics: Semantics, tmp_path: Path) -> None:
     whole, part = simulation(semantics), simulation(semantics)
-    for _ in range(12):
+    for _ in range(8):
         whole.step()
         part.step()
     save_run(part, tmp_path / "run")
     resumed = load_run(tmp_path / "run")
-    for _ in range(25):
+    for _ in range(10):
         one, other = whole.step(), resumed.step()
         assert (one.now_s, one.gpus_used, one.completed) == (other.now_s, other.gpus_used, other.completed)
         assert one.objective == pytest.approx(other.objective, rel=1e-9)

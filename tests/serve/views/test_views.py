@@ -231,6 +231,7 @@ def test_an_array_of_very_many_tasks_is_cut(tmp_path: Path) -> None:
     [
         ({"tres_req_str": "cpu=8,node=2", "tres_per_node": "gres/gpu:a100:2", "node_count": {"number": 2}}, 4.0),
         ({"tres_req_str": "cpu=8", "tres_per_task": "gres:gpu:1", "tasks": {"set": True, "number": 3}}, 3.0),
+        ({"tres_req_str": "cpu=8", "tres_per_task": "cpu=2,gres/gpu:1", "tasks": {"set": True, "number": 3}}, 3.0),
         ({"tres_req_str": "cpu=8", "tres_per_job": "gres/gpu=5"}, 5.0),
         ({"tres_req_str": "cpu=8,gres/gpu:a100=2,gres/gpu:h100=1"}, 3.0),
         ({"tres_req_str": "cpu=8,gres/gpu=2,gres/gpu:a100=2"}, 2.0),

@@ -1,8 +1,8 @@
-"""Names for ``copter simulate traffic|shards``, in a separate file so that ``--help`` imports nothing else."""
+"""Names for ``copter simulate traffic|shards|placement``, in a file of their own: ``--help`` imports nothing else."""
 
 from __future__ import annotations
 
-PROBLEMS = ("traffic", "shards")
+PROBLEMS = ("traffic", "shards", "placement")
 """Problems other than GPU clusters that can be simulated and compared."""
 
 LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
@@ -10,7 +10,7 @@ LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
 
 DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
 TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")
-TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation")
+TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation", "proportional")
 PATH_RULES = ("disjoint", "shortest")
 TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
 """And pop-K for any K."""
@@ -19,3 +19,6 @@ LOAD_SEQUENCES = ("stateless", "stateful")
 SHARD_COSTS = ("unit", "size")
 SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
 """And pop-K for any K."""
+
+PLACEMENT_SCHEMES = ("copter", "first-fit", "best-fit", "dot-product", "fgd", "protean", "cvxcluster", "milp")
+"""The names of :data:`copter_frontends.policies.servers.SCHEMES`."""

@@ -7,6 +7,9 @@ from datetime import datetime, timezone
 from math import inf
 from typing import Any
 
+NOTHING = frozenset({"", "none", "unknown", "nan", "null", "nat"})
+"""What published logs write in place of a time that there was not."""
+
 
 class BadFieldError(ValueError):
     """A line that cannot be used; the text says why. It does not leave this package."""
@@ -79,8 +82,8 @@ class Columns:
         return name in self._index
 
     def empty(self, row: Sequence[str], name: str) -> bool:
-        """Return whether a field is empty."""
-        return not row[self._index[name]].strip()
+        """Return whether a field is empty, or says that there is nothing."""
+        return row[self._index[name]].strip().lower() in NOTHING
 
     def further(self, row: Sequence[str]) -> dict[str, Any]:
         """Return the nonempty optional fields of a workload's line, which are those of :class:`.TraceJob`."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from copter_frontends.simulator.traces.fields import BadFieldError, Columns
+from copter_frontends.simulator.traces.fields import NOTHING, BadFieldError, Columns
 from copter_frontends.simulator.traces.trace import TraceFormat, TraceJob
 
 MINUTE_S = 60.0  # seconds in Chronus's unit of time, inferred from the trace's length
@@ -193,13 +193,19 @@ def _spot(columns: Columns, row: Row) -> TraceJob | None:
     )
 
 
+def _word(attempt: Any, name: str) -> str:
+    return str(attempt.get(name)).strip().lower()
+
+
 def philly_job(job: Any) -> TraceJob | None:
     """Return a job of Philly's own log: its last attempt's GPUs, and the time of all its attempts.
 
     Raises BadFieldError for a job whose fields are not those of the log.
     """
     try:
-        attempts = [each for each in job["attempts"] if each.get("start_time") and each.get("end_time")]
+        attempts = [
+            each for each in job["attempts"] if not {_word(each, "start_time"), _word(each, "end_time")} & NOTHING
+        ]
         times = [[datetime.fromisoformat(each[end]) for end in ("start_time", "end_time")] for each in attempts]
         gpus = [sum(len(node["gpus"]) for node in each.get("detail", ())) for each in attempts]
         submit_s = datetime.fromisoformat(job["submitted_time"]).replace(tzinfo=timezone.utc).timestamp()

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import os
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -25,7 +27,8 @@ WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
 SHORTEST_S = 60.0  # a log's jobs shorter than this many seconds are left out, as in Sia
 MOST_GPU_HOURS = 1000.0  # a log's jobs of more GPU-hours are left out, as in Sia
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+_TAR_MAGIC_AT = 257  # bytes before "ustar" in a tar archive
 _FORMATS = [
     (PHILLY_COLUMNS, "a Philly log"),
     (WORKLOAD_COLUMNS, "a Sia workload"),
@@ -83,8 +86,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
     elif (line_format := line_format_of(present)) is not None:
         trace = _lines(name, line_format, columns, rows)
     else:
-        result = " ".join(",".join(header).split())[:200] if header else "nothing: the file is empty"
-        raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
+        raise TraceError(f"{name}: unknown header; {_found(header)}; {_EXPECTED}")
     if not trace.jobs:
         told = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
         counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
@@ -104,11 +106,61 @@ def _text_of(name: str) -> str:
                 content = stream.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise TraceError(f"{name}: has more than {MOST_BYTES:,} bytes once unpacked: this is no trace")
-        return content.decode("utf-8-sig")
+        return _out_of_archive(name, content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"{name}: damaged gzip file ({error}); fetch it again") from None
+    except (tarfile.TarError, zipfile.BadZipFile) as error:
+        raise TraceError(f"{name}: damaged archive ({error}); fetch it again") from None
     except UnicodeDecodeError as error:
         raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
+
+
+def _out_of_archive(name: str, content: bytes) -> bytes:
+    """Return the one file of a tar or zip archive, as traces are published; anything else as it is."""
+    if content[_TAR_MAGIC_AT:].startswith(b"ustar"):
+        with tarfile.open(fileobj=io.BytesIO(content)) as packed:
+            files = [each for each in packed.getmembers() if each.isfile()]
+            _check_alone(name, [(each.name, each.size) for each in files])
+            stream = packed.extractfile(files[0])
+            return b"" if stream is None else stream.read()
+    if content.startswith(_ZIP_MAGIC):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            inside = [each for each in archive.infolist() if not each.is_dir()]
+            _check_alone(name, [(each.filename, each.file_size) for each in inside])
+            with archive.open(inside[0]) as unpacked:
+                return unpacked.read(MOST_BYTES)
+    return content
+
+
+def _check_alone(name: str, files: list[tuple[str, int]]) -> None:
+    """Raise TraceError unless an archive has one file, of a size that can be read."""
+    if len(files) != 1:
+        listed = ", ".join(each for each, _ in files[:5]) or "none"
+        raise TraceError(
+            f"{name}: an archive of {len(files)} files ({listed}); unpack it and give the one with the jobs"
+        )
+    if files[0][1] > MOST_BYTES:
+        raise TraceError(f"{name}: has more than {MOST_BYTES:,} bytes once unpacked: this is no trace")
+
+
+def _found(header: list[str]) -> str:
+    """Return what stands in place of a known header, and what it lacks of the format that it is nearest to."""
+    if not header:
+        return "found nothing: the file is empty"
+    result = "found " + " ".join(",".join(header).split())[:200]
+    other = next((each for each in (";", "\t", "|") if header[0].count(each) > 1), None)
+    if other is not None:
+        sign = {"\t": "tabs"}.get(other, f"'{other}'")
+        return f"{result}; fields are separated by {sign} here and must be by commas"
+    if header[0].lstrip().startswith("{"):
+        return f"{result}; a log in JSON must be one list of jobs, [...]"
+    present = {column.strip().lower() for column in header}
+    names, title = max(_FORMATS, key=lambda each: len(present.intersection(map(str.lower, each[0]))) / len(each[0]))
+    lacking = [each for each in names if each not in {column.strip() for column in header}]
+    if 2 * len(present.intersection(map(str.lower, names))) < len(names):
+        return result
+    letters = ", in these letters" if present.intersection(map(str.lower, lacking)) else ""
+    return f"{result}; it is nearest to {title}, and lacks the columns {','.join(lacking)}{letters}"
 
 
 def numbered_rows(name: str, text: str | None = None) -> _Rows:

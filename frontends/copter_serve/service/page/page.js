@@ -5,7 +5,7 @@ const MOST_JOBS = 200, RETRY_MS = 2000, LOOK_MS = 2000;
 const at = (id) => document.getElementById(id);
 let looking = false, lookAgain = false;
 let reading = null;
-let chosen = "", waitingNow = null, planNow = null, order = null;
+let chosen = "", waitingNow = null, planNow = null, order = null, waitingOrder = null;
 
 function headers() {
   const token = at("token").value;
@@ -134,17 +134,30 @@ function sought(place, words) {
   return !wanted || words.join(" ").toLowerCase().includes(wanted);
 }
 
+// When a job may start, as a word; what that assumes is the table's note.
+function starts(why) {
+  if (why.starts_in_s === null || why.starts_in_s === undefined) return "not known";
+  return (why.starts_in_s ? "in " + duration(why.starts_in_s) : "now") + (why.backfills ? ", backfills" : "");
+}
+
+const WAITING_KEYS = [(job) => job, (job, why) => why.reason, (job, why) => why.starts_in_s ?? Infinity];
+
 function showWaiting(told) {
   waitingNow = told;
   at("waiting").replaceChildren();
-  for (const [job, why] of Object.entries(told.jobs)) {
-    if (!sought("seek-waiting", [job, why.reason])) continue;
+  const rows = Object.entries(told.jobs).filter(([job, why]) => sought("seek-waiting", [job, why.reason]));
+  if (waitingOrder !== null) {
+    const key = WAITING_KEYS[waitingOrder];
+    rows.sort((a, b) => waitingOrder === 2 ? (key(...a) > key(...b)) - (key(...a) < key(...b)) : key(...a).localeCompare(key(...b)));
+  }
+  for (const [job, why] of rows) {
     const more = document.createElement("button");
     more.textContent = "what if";
     more.addEventListener("click", () => { at("change").value = "add " + why.short + " " + why.gpu_type; at("change").focus(); });
-    cells(at("waiting").insertRow(), [named(job), why.reason, why.short ? more : ""]);
+    cells(at("waiting").insertRow(), [named(job), why.reason, starts(why), why.short ? more : ""]);
   }
   const left = told.count - Object.keys(told.jobs).length;
+  at("assumed").textContent = told.count ? "Starts are estimates: " + told.assumed + "." : "";
   at("more-waiting").textContent = left > 0 ? "and " + number(left) + " more" : told.count ? "" : "none";
 }
 
@@ -229,8 +242,12 @@ at("cluster").addEventListener("change", () => { chosen = at("cluster").value; r
 at("token").addEventListener("change", run);
 at("seek-waiting").addEventListener("input", () => { if (waitingNow) showWaiting(waitingNow); });
 at("seek-jobs").addEventListener("input", () => { if (planNow) showJobs(planNow); });
-for (const head of document.querySelectorAll("th[data-sort]")) {
-  const sort = () => { order = Number(head.dataset.sort); if (planNow) showJobs(planNow); };
+for (const head of document.querySelectorAll("th[data-sort], th[data-sort-waiting]")) {
+  const sort = () => {
+    if (head.dataset.sort) { order = Number(head.dataset.sort); if (planNow) showJobs(planNow); return; }
+    waitingOrder = Number(head.dataset.sortWaiting);
+    if (waitingNow) showWaiting(waitingNow);
+  };
   head.addEventListener("click", sort);
   head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
 }

@@ -138,7 +138,7 @@ def programs(draw: st.DrawFn, rows: str = "elubf", columns: str = "elubfzzz", la
 
 @pytest.mark.slow
 @given(programs())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_all_reductions_give_the_answer_back(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 

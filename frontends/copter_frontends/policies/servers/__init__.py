@@ -1,0 +1,31 @@
+"""Containers and virtual machines on servers, round after round (docs/papers/placement.md)."""
+
+from copter_frontends.policies.servers.checker import faults
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import Fleet, ServerType, TaskShape
+from copter_frontends.policies.servers.plan import PlacementPlan, PlacementScheme
+from copter_frontends.policies.servers.policy import CopterPlacement
+from copter_frontends.policies.servers.schemes import SCHEMES, make_scheme
+from copter_frontends.policies.servers.simulation import PlacementResult, simulate_placement
+from copter_frontends.policies.servers.traces import read_azure, read_openb
+from copter_frontends.policies.servers.workload import Events, Workload, generated
+
+__all__ = [
+    "SCHEMES",
+    "CopterPlacement",
+    "Events",
+    "Fleet",
+    "PlacementPlan",
+    "PlacementResult",
+    "PlacementScheme",
+    "ServerError",
+    "ServerType",
+    "TaskShape",
+    "Workload",
+    "faults",
+    "generated",
+    "make_scheme",
+    "read_azure",
+    "read_openb",
+    "simulate_placement",
+]

@@ -1,0 +1,348 @@
+"""Servers, tasks and their edits: arrivals, departures, failures, drains, repairs; the cost is that of what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter_frontends.policies.servers.board import (
+    DRAINING,
+    FAILED,
+    UP,
+    WHOLE_GPU,
+    Board,
+    Floats,
+    Ints,
+    Shapes,
+    board_of,
+)
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.place_kernels import link_groups
+from copter_frontends.policies.servers.score_kernels import best_place
+from copter_frontends.policies.servers.state_kernels import depart, enter, enter_all, leave, put_back, room, take
+
+MOST_AMOUNT = 1 << 40
+SPARE = 4096
+"""Classes for which there is room beyond twice the servers' present ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerType:
+    """A type of server.
+
+    Attributes
+    ----------
+    name : str
+    amounts : tuple of int
+        Capacity in every divisible dimension: thousandths of a core, MiB, and so on.
+    count : int
+        Number of servers.
+    gpus : int
+        GPUs of a server.
+    """
+
+    name: str
+    amounts: tuple[int, ...]
+    count: int
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShape:
+    """What tasks of one shape need.
+
+    Attributes
+    ----------
+    name : str
+    amounts : tuple of int
+        Need in every divisible dimension.
+    worth : int
+        Worth of a running task; the priority times its size, say.
+    gpus : int
+        Number of GPUs.
+    gpu_milli : int
+        Thousandths of each GPU: less than 1000 only for a single one.
+    types : tuple of str, optional
+        Selector: names of the types that may host it; any by default.
+    share : float
+        Share among the tasks that are expected, relative to the other shapes'.
+    """
+
+    name: str
+    amounts: tuple[int, ...]
+    worth: int
+    gpus: int = 0
+    gpu_milli: int = WHOLE_GPU
+    types: tuple[str, ...] | None = None
+    share: float = 1.0
+
+
+class Jobs(NamedTuple):
+    """Tasks by number.
+
+    Attributes
+    ----------
+    shape, server, bits, group : ndarray (tasks,) of int64
+        Shape; server, or -1 while it waits or after it has left; its GPUs as bits; group with anti-affinity, or -1.
+    next : ndarray (tasks,) of int64
+        Next task of the group's list, or -1.
+    first : ndarray (groups,) of int64
+        First task of every group's list, or -1.
+    """
+
+    shape: Ints
+    server: Ints
+    bits: Ints
+    group: Ints
+    next: Ints
+    first: Ints
+
+
+def checked_types(types: Sequence[ServerType]) -> int:
+    """Return the number of dimensions; raises ServerError."""
+    if not types:
+        raise ServerError("there are no servers: give at least one type")
+    n = len(types[0].amounts)
+    for each in types:
+        if len(each.amounts) != n or n == 0:
+            raise ServerError(f"type {each.name!r} has {len(each.amounts)} dimensions, type {types[0].name!r} {n}")
+        for at, amount in enumerate(each.amounts):
+            if not 0 < amount <= MOST_AMOUNT:
+                raise ServerError(
+                    f"type {each.name!r}: dimension {at} is {amount}; a server needs more than 0 of it, at most 2^40"
+                )
+        if each.count < 0 or not 0 <= each.gpus <= 32:
+            raise ServerError(f"type {each.name!r}: {each.count} servers of {each.gpus} GPUs; give 0 or more, up to 32")
+    if len({each.name for each in types}) < len(types):
+        raise ServerError("two types have the same name: give each one its own")
+    return n
+
+
+def shapes_of(shapes: Sequence[TaskShape], types: Sequence[ServerType]) -> Shapes:
+    """Return the shapes as arrays; raises ServerError for needs that no one can have."""
+    n, names = checked_types(types), [each.name for each in types]
+    if not shapes:
+        raise ServerError("there are no task shapes: give at least one")
+    for each in shapes:
+        if len(each.amounts) != n:
+            raise ServerError(f"shape {each.name!r} has {len(each.amounts)} dimensions, the servers {n}")
+        if any(not 0 <= amount <= MOST_AMOUNT for amount in each.amounts) or not 0 <= each.gpus <= 32:
+            raise ServerError(f"shape {each.name!r}: needs {each.amounts} and {each.gpus} GPUs; give 0 to 2^40 and 32")
+        if not 0 < each.gpu_milli <= WHOLE_GPU or (each.gpus > 1 and each.gpu_milli < WHOLE_GPU):
+            raise ServerError(
+                f"shape {each.name!r}: {each.gpu_milli} thousandths of {each.gpus} GPUs; give 1 to 1000, "
+                "and less than 1000 only of one GPU"
+            )
+        if not 0 <= each.worth <= 10**9 or not (np.isfinite(each.share) and each.share >= 0.0):
+            raise ServerError(f"shape {each.name!r}: worth {each.worth}, share {each.share}; give 0 to 10^9, and 0 on")
+        unknown = sorted(set(each.types or ()) - set(names))
+        if unknown:
+            raise ServerError(f"shape {each.name!r} asks for type {unknown[0]!r}; there are {', '.join(names)}")
+    first: dict[tuple[object, ...], int] = {}
+    share, like = np.zeros(len(shapes)), np.zeros(len(shapes), dtype=np.int64)
+    for at, each in enumerate(shapes):
+        like[at] = first.setdefault((each.amounts, each.gpus, each.gpu_milli, each.types), at)
+        share[like[at]] += each.share
+    return Shapes(
+        np.array([each.amounts for each in shapes], dtype=np.int64),
+        np.array([each.gpus for each in shapes], dtype=np.int64),
+        np.array([each.gpu_milli for each in shapes], dtype=np.int64),
+        np.array([[each.types is None or name in each.types for name in names] for each in shapes], dtype=np.bool_),
+        np.array([each.worth for each in shapes], dtype=np.int64),
+        share / max(float(share.sum()), 1e-300),
+        like,
+    )
+
+
+class Fleet:
+    """The servers, in classes of like state, and all tasks.
+
+    Parameters
+    ----------
+    types : sequence of ServerType
+    shapes : sequence of TaskShape
+
+    Attributes
+    ----------
+    capacity : ndarray (types, dimensions + 1) of int64
+        Of a server of each type; last the thousandths of its GPUs.
+    never : list of (int, str)
+        For shapes that fit on no type even if it is empty: the shape and the reason.
+
+    Raises
+    ------
+    ServerError
+        For a server without some of a dimension, unlike dimensions, an unknown type.
+    """
+
+    def __init__(self, types: Sequence[ServerType], shapes: Sequence[TaskShape]) -> None:
+        self.shapes = shapes_of(shapes, types)
+        self.names = [each.name for each in shapes]
+        self.types = tuple(types)
+        kind = np.repeat(np.arange(len(types)), [each.count for each in types]).astype(np.int64)
+        gpus = np.array([each.gpus for each in types], dtype=np.int64)
+        amounts = np.array([each.amounts for each in types], dtype=np.int64)
+        self.capacity = np.column_stack((amounts, gpus * WHOLE_GPU))
+        self._gpus = WHOLE_GPU * (np.arange(int(gpus.max())) < gpus[:, None]).astype(np.int64)
+        zero = np.zeros(len(kind), dtype=np.int64)
+        self.board = self._built(kind, zero.copy(), zero.copy(), amounts[kind], self._gpus[kind])
+        empty = np.zeros(0, dtype=np.int64)
+        self.jobs = Jobs(empty, empty, empty, empty, empty, empty)
+        self.tasks = self.groups = 0
+        self.mark = np.zeros(len(kind) + 1, dtype=np.int64)
+        self.never = [(k, why) for k in range(len(shapes)) if (why := self._why_never(k))]
+
+    @property
+    def servers(self) -> int:
+        """Number of servers, failed ones included."""
+        return len(self.board.kind)
+
+    def _built(self, kind: Ints, status: Ints, running: Ints, free: Ints, gpu: Ints, more: int = 0) -> Board:
+        """Return a board of the servers with fresh classes."""
+        key = np.column_stack((kind, free, gpu))
+        there = len(np.unique(key[status == UP], axis=0)) if len(kind) else 0
+        board = board_of(kind, status, running, free, gpu, len(self.names), 3 * there + 2 * more + SPARE)
+        enter_all(board)
+        return board
+
+    def _why_never(self, shape: int) -> str:
+        """Return why a shape fits on no type, or nothing."""
+        own, reasons = self.shapes, []
+        for at, each in enumerate(self.types):
+            if not own.allowed[shape, at]:
+                continue
+            need, empty = own.need[shape], self.capacity[at, :-1]
+            if room(need, own.gpus[shape], own.milli[shape], empty, self._gpus[at]) > 0:
+                return ""
+            over = np.flatnonzero(need > empty)
+            reasons.append(f"dimension {over[0]} of {each.name!r}: {need[over[0]]} of {empty[over[0]]}" if len(over)
+                           else f"{own.gpus[shape]} GPUs of {each.name!r}'s {each.gpus}")  # fmt: skip
+        return f"larger than any server it may use: {'; '.join(reasons) or 'its selector takes no type'}"
+
+    # Edits ------------------------------------------------------------------------------------------------------------
+
+    def arrive(self, shape: ArrayLike, group: ArrayLike | None = None) -> Ints:
+        """Add waiting tasks; returns their numbers.
+
+        Parameters
+        ----------
+        shape : array_like (tasks,) of int
+        group : array_like (tasks,) of int, optional
+            Group whose tasks may not share a server, or -1.
+
+        Raises
+        ------
+        ServerError
+            For an unknown shape or a group below -1; nothing is added then.
+        """
+        own = np.asarray(shape, dtype=np.int64)
+        of = np.full(len(own), -1, dtype=np.int64) if group is None else np.asarray(group, dtype=np.int64)
+        if own.ndim != 1 or of.shape != own.shape:
+            raise ServerError(f"shapes {own.shape} and groups {of.shape}: give one of each for every task")
+        bad = np.flatnonzero((own < 0) | (own >= len(self.names)))
+        if len(bad):
+            raise ServerError(f"task {bad[0]}: shape {own[bad[0]]}; the shapes are 0 to {len(self.names) - 1}")
+        if len(of) and int(of.min()) < -1:
+            raise ServerError(f"group {int(of.min())}: groups count from 0, -1 is none")
+        first, self.tasks = self.tasks, self.tasks + len(own)
+        self.groups = max(self.groups, int(of.max(initial=-1)) + 1)
+        sizes = [self.tasks] * 5 + [self.groups]
+        self.jobs = Jobs(*(_grown(each, size) for each, size in zip(self.jobs, sizes, strict=True)))
+        self.jobs.shape[first : self.tasks], self.jobs.group[first : self.tasks] = own, of
+        added = np.arange(first, self.tasks)
+        link_groups(self.jobs, added)
+        return added
+
+    def depart(self, tasks: Ints) -> None:
+        """Take tasks away, running or waiting; raises ServerError for an unknown one."""
+        self._check(tasks, self.tasks, "task")
+        self.reserve(len(tasks))
+        depart(self.board, self.shapes, tasks, self.jobs.shape, self.jobs.server, self.jobs.bits)
+
+    def start(self, task: int, server: int) -> None:
+        """Start a waiting task on a server; raises ServerError if it does not fit."""
+        board, k = self.board, int(self.jobs.shape[task])
+        own, place = self.shapes, 0
+        fits = board.status[server] == UP and own.allowed[k, board.kind[server]]
+        if not fits or not room(own.need[k], own.gpus[k], own.milli[k], board.free[server], board.gpu[server]):
+            raise ServerError(f"task {task} (shape {self.names[k]!r}) does not fit on server {server}")
+        self.reserve(1)
+        if own.gpus[k] > 0 and own.milli[k] < WHOLE_GPU:
+            place = best_place(own, k, self.board.state_gpu[self.board.state[server]])
+        self.jobs.bits[task] = take(self.board, own, server, k, place)
+        self.jobs.server[task] = server
+
+    def restore(self, tasks: Ints, server: Ints, bits: Ints) -> None:
+        """Put waiting tasks on the servers and GPUs that they had, where there is still room."""
+        self.reserve(len(tasks))
+        put_back(self.board, self.shapes, self.jobs, tasks, server, bits)
+
+    def fail(self, servers: ArrayLike) -> Ints:
+        """Lose servers; returns the tasks that ran there and wait again. Raises ServerError for an unknown server."""
+        at = np.asarray(servers, dtype=np.int64)
+        self._check(at, self.servers, "server")
+        lost = np.flatnonzero(np.isin(self.jobs.server[: self.tasks], at))
+        self.depart(lost)
+        self._status(at, FAILED)
+        return lost
+
+    def drain(self, servers: ArrayLike) -> None:
+        """Let servers take no further tasks; raises ServerError for an unknown one."""
+        at = np.asarray(servers, dtype=np.int64)
+        self._check(at, self.servers, "server")
+        self._status(at, DRAINING)
+
+    def repair(self, servers: ArrayLike) -> None:
+        """Let failed or draining servers take tasks again; raises ServerError for an unknown one."""
+        at = np.asarray(servers, dtype=np.int64)
+        self._check(at, self.servers, "server")
+        self._status(at, UP)
+
+    def _status(self, servers: Ints, status: int) -> None:
+        self.reserve(len(servers))
+        for server in servers.tolist():
+            leave(self.board, server)
+            self.board.status[server] = status
+            enter(self.board, server)
+
+    @staticmethod
+    def _check(numbers: Ints, size: int, what: str) -> None:
+        bad = numbers[(numbers < 0) | (numbers >= size)]
+        if len(bad):
+            raise ServerError(f"{what} {bad[0]}: there are {size}, counted from 0")
+
+    def reserve(self, moves: int) -> None:
+        """Make room for so many moves of servers between classes."""
+        board = self.board
+        if board.made[0] + moves >= len(board.state_kind):
+            self.board = self._built(board.kind, board.status, board.running, board.free, board.gpu, moves)
+
+    def forget_scores(self) -> None:
+        """Have all scores computed anew, after a change of the prices they count with."""
+        self.board.left[:] = np.nan
+        self.board.score[:] = np.nan
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def used(self) -> Floats:
+        """Return the used share of every dimension, GPUs last, over servers that have not failed; NaN if there is
+        none.
+        """
+        there = self.board.status != FAILED
+        free = np.append(self.board.free[there].sum(axis=0), self.board.gpu[there].sum())
+        whole = self.capacity[self.board.kind[there]].sum(axis=0)
+        used: Floats = np.divide(whole - free, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        return used
+
+
+def _grown(values: Ints, size: int) -> Ints:
+    """Return an array with at least `size` entries, new ones -1."""
+    if size <= len(values):
+        return values
+    grown = np.full(max(size, 2 * len(values), 1024), -1, dtype=np.int64)
+    grown[: len(values)] = values
+    return grown

@@ -1,0 +1,253 @@
+"""Best patterns (how many tasks of every shape) for the room of a server, with proven bounds; and filling servers."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from copter_frontends.policies.servers.score_kernels import best_place
+from copter_frontends.policies.servers.state_kernels import room, shift, take
+
+MOST_STEPS = 4000
+"""Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
+MOST_LOOKS = 64
+"""Waiting tasks of a shape that are looked at for one whose group is not on the server yet."""
+SLACK = 0.5
+"""Values are whole numbers, so that a bound below the best one plus this proves it, whatever the rounding."""
+
+
+@numba.njit(cache=True)
+def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[no-untyped-def]
+    """Write the best pattern into `counts`; returns (value, proven upper bound), whole numbers (PS3).
+
+    GPUs count by their sum and by how many tasks of one shape fit alone, so the bound also holds where parts of GPUs do
+    not fit together. Depth-first, shapes in order of value per scarcest share of the room, bounded by one dimension at
+    a time.
+    """
+    n, dims = len(value), len(free) + 1
+    left = np.empty(dims, dtype=np.int64)
+    left[: dims - 1] = free
+    left[dims - 1] = gpu.sum()
+    own = np.empty(n, dtype=np.int64)
+    density = np.empty(n)
+    used = 0
+    counts[:] = 0
+    for k in range(n):
+        if value[k] <= 0 or most[k] <= 0 or not shapes.allowed[k, kind]:
+            continue
+        if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu) == 0:
+            continue
+        worst = 1e-12
+        for d in range(dims):
+            need = shapes.need[k, d] if d < dims - 1 else shapes.gpus[k] * shapes.milli[k]
+            if need > 0:
+                worst = max(worst, need / left[d])
+        own[used], density[used] = k, value[k] / worst
+        used += 1
+    if used == 0:
+        return 0, 0
+    order = own[:used][np.argsort(-density[:used])]
+    need = np.zeros((used, dims), dtype=np.int64)
+    limit = np.empty(used, dtype=np.int64)
+    for i in range(used):
+        k = order[i]
+        need[i, : dims - 1] = shapes.need[k]
+        need[i, dims - 1] = shapes.gpus[k] * shapes.milli[k]
+        limit[i] = min(most[k], room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu))
+    best_rate = np.zeros((used + 1, dims))  # most value per unit of a dimension, of this shape and the later ones
+    all_of = np.zeros(used + 1)
+    for i in range(used - 1, -1, -1):
+        all_of[i] = all_of[i + 1] + value[order[i]] * min(limit[i], 1 << 20)
+        for d in range(dims):
+            rate = value[order[i]] / need[i, d] if need[i, d] > 0 else np.inf
+            best_rate[i, d] = max(best_rate[i + 1, d], rate)
+    root = all_of[0]
+    for d in range(dims):
+        if best_rate[0, d] < np.inf:
+            root = min(root, best_rate[0, d] * left[d])
+    taken = np.zeros(used, dtype=np.int64)
+    best, have, depth, steps = 0, 0, 0, 0
+    descend = True
+    while depth >= 0:
+        if descend:
+            steps += 1
+            bound = all_of[depth]
+            for d in range(dims):
+                if best_rate[depth, d] < np.inf:
+                    bound = min(bound, best_rate[depth, d] * left[d])
+            if depth == used or have + bound < best + SLACK or steps > MOST_STEPS:
+                if have > best:
+                    best = have
+                    for i in range(used):
+                        counts[order[i]] = taken[i]
+                descend = False
+                depth -= 1
+                continue
+            fit = limit[depth]
+            for d in range(dims):
+                if need[depth, d] > 0:
+                    fit = min(fit, left[d] // need[depth, d])
+            taken[depth] = fit
+            have += fit * value[order[depth]]
+            left -= fit * need[depth]
+            depth += 1
+        elif taken[depth] > 0 and steps <= MOST_STEPS:
+            taken[depth] -= 1
+            have -= value[order[depth]]
+            left += need[depth]
+            depth, descend = depth + 1, True
+        else:
+            have -= taken[depth] * value[order[depth]]
+            left += taken[depth] * need[depth]
+            taken[depth] = 0
+            depth -= 1
+    return best, best if steps <= MOST_STEPS else max(best, np.int64(np.floor(root + SLACK)))
+
+
+@numba.njit(cache=True)
+def bound_rooms(shapes, rooms, value, most, bound, patterns):  # type: ignore[no-untyped-def]
+    """Write bound and pattern of each room; returns the sum of count times bound."""
+    total = 0
+    for at in range(len(rooms.servers)):
+        _, bound[at] = best_pattern(shapes, value, most, rooms.kind[at], rooms.free[at], rooms.gpu[at], patterns[at])
+        total += rooms.servers[at] * bound[at]
+    return total
+
+
+@numba.njit(cache=True)
+def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def]
+    """Return the classes with servers on which one of the waiting shapes fits."""
+    found = np.empty(board.made[0], dtype=np.int64)
+    size = 0
+    for state in range(board.made[0]):
+        if count[state] == 0:
+            continue
+        kind, free, gpu = board.state_kind[state], board.state_free[state], board.state_gpu[state]
+        for k in waiting:
+            if shapes.allowed[k, kind] and room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu) > 0:
+                found[size] = state
+                size += 1
+                break
+    return found[:size]
+
+
+@numba.njit(cache=True)
+def meets(jobs, task, server):  # type: ignore[no-untyped-def]
+    """Return whether a task of the same group, which repels its own, runs on the server."""
+    if jobs.group[task] < 0:
+        return False
+    other = jobs.first[jobs.group[task]]
+    while other >= 0:
+        if jobs.server[other] == server:
+            return True
+        other = jobs.next[other]
+    return False
+
+
+@numba.njit(cache=True)
+def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+    """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
+    gained = 0
+    for k in by_size:
+        for _ in range(counts[k]):
+            if first[k] == ends[k]:
+                break
+            if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], board.free[server], board.gpu[server]) == 0:
+                break
+            at = first[k]
+            while at < ends[k] and meets(jobs, queue[at], server):
+                at += 1
+                if at == first[k] + MOST_LOOKS:
+                    at = ends[k]
+            if at >= ends[k]:
+                break
+            queue[at], queue[first[k]] = queue[first[k]], queue[at]
+            place = best_place(shapes, k, board.state_gpu[board.state[server]]) if shapes.milli[k] < 1000 else 0
+            task = queue[first[k]]
+            jobs.bits[task] = take(board, shapes, server, k, place)
+            jobs.server[task] = server
+            first[k] += 1
+            gained += shapes.worth[k]
+    return gained
+
+
+@numba.njit(cache=True)
+def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+    """Give each server its pattern, as far as tasks wait; returns the worth of what was started."""
+    gained = 0
+    for at in range(len(servers)):
+        gained += put_pattern(board, shapes, jobs, servers[at], patterns[at], queue, first, ends, by_size)
+    return gained
+
+
+@numba.njit(cache=True)
+def fill_servers(board, shapes, jobs, value, servers, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+    """Give every server in turn its best pattern at the values; returns the worth of what was started (PS5)."""
+    counts = np.zeros(len(value), dtype=np.int64)
+    gained = 0
+    for server in servers:
+        best_pattern(
+            shapes, value, ends - first, board.kind[server], board.free[server],
+            board.state_gpu[board.state[server]], counts,
+        )  # fmt: skip
+        gained += put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
+    return gained
+
+
+@numba.njit(cache=True)
+def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+    """Empty each server of the round's own tasks and fill it anew from what waits, if that is worth more (PS6).
+
+    `own` are the round's tasks server by server, `starts` where each server's begin; returns the worth that was gained.
+    """
+    counts = np.zeros(len(shapes.worth), dtype=np.int64)
+    gained = 0
+    for at in range(len(servers)):
+        server, mine = servers[at], own[starts[at] : starts[at + 1]]
+        worth = 0
+        for task in mine:
+            if jobs.server[task] != server:
+                continue
+            k = jobs.shape[task]
+            worth += shapes.worth[k]
+            shift(board, shapes, server, k, jobs.bits[task], 1)
+            jobs.server[task] = -1
+            first[k] -= 1
+            queue[first[k]] = task
+        best, _ = best_pattern(
+            shapes, shapes.worth, ends - first, board.kind[server], board.free[server],
+            board.state_gpu[board.state[server]], counts,
+        )  # fmt: skip
+        began = first.copy()
+        found = 0
+        if best > worth:
+            found = put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
+        if found < worth or best <= worth:
+            for k in by_size:  # back as it was
+                while first[k] > began[k]:
+                    first[k] -= 1
+                    task = queue[first[k]]
+                    shift(board, shapes, server, k, jobs.bits[task], 1)
+                    jobs.server[task] = -1
+            found = as_before(board, shapes, jobs, server, mine, queue, first, by_size)
+        gained += found - worth
+    return gained
+
+
+@numba.njit(cache=True)
+def as_before(board, shapes, jobs, server, mine, queue, first, by_size):  # type: ignore[no-untyped-def]
+    """Start again the tasks that were just taken off a server, with the same GPUs; returns their worth."""
+    worth = 0
+    for task in mine:
+        k = jobs.shape[task]
+        if jobs.server[task] >= 0:
+            continue
+        at = first[k]  # the task is among the first waiting ones of its shape: bring it to the front
+        while queue[at] != task:
+            at += 1
+        queue[at], queue[first[k]] = queue[first[k]], task
+        first[k] += 1
+        shift(board, shapes, server, k, jobs.bits[task], -1)
+        jobs.server[task] = server
+        worth += shapes.worth[k]
+    return worth

@@ -1,0 +1,130 @@
+"""Kernels that place tasks: on the class with the least score, or on the first server with room."""
+
+from __future__ import annotations
+
+import heapq
+
+import numba
+import numpy as np
+
+from copter_frontends.policies.servers.score_kernels import best_place, score_of
+from copter_frontends.policies.servers.state_kernels import room, take
+
+
+@numba.njit(cache=True)
+def mark_group(jobs, group, mark, stamp):  # type: ignore[no-untyped-def]
+    """Mark the servers that already have a task of the group, which repels its own."""
+    task = jobs.first[group]
+    while task >= 0:
+        if jobs.server[task] >= 0:
+            mark[jobs.server[task]] = stamp
+        task = jobs.next[task]
+
+
+@numba.njit(cache=True)
+def unmarked(board, state, mark, stamp):  # type: ignore[no-untyped-def]
+    """Return the first server of a class without the mark, or -1."""
+    server = board.state_head[state]
+    while server >= 0 and stamp > 0 and mark[server] == stamp:
+        server = board.after[server]
+    return server
+
+
+@numba.njit(cache=True)
+def candidates(rule, board, shapes, price, capacity, shape):  # type: ignore[no-untyped-def]
+    """Return the heap of (score, class) of the classes with servers on which the shape fits."""
+    heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
+    for state in range(board.made[0]):
+        if board.state_count[state] == 0:
+            continue
+        found = board.score[state, shape]
+        if np.isnan(found):
+            found = score_of(rule, board, shapes, price, capacity, state, shape)
+        if found < np.inf:
+            heap.append((found, np.int64(state)))
+    heapq.heapify(heap)
+    return heap
+
+
+@numba.njit(cache=True)
+def put(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
+    """Start a task on a server whose score is known; returns the server's new class."""
+    shape = jobs.shape[task]
+    jobs.bits[task] = take(board, shapes, server, shape, board.choice[board.state[server], shapes.like[shape]])
+    jobs.server[task] = server
+    return board.state[server]
+
+
+@numba.njit(cache=True)
+def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # type: ignore[no-untyped-def]
+    """Place tasks in order, each on a server of the class with the least score; the others stay waiting.
+
+    Tasks of like shapes that follow each other share one heap. `mark` is scratch, its last entry the last stamp.
+    """
+    heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
+    shape = -1
+    for task in order:
+        if shapes.like[jobs.shape[task]] != shape:
+            shape = shapes.like[jobs.shape[task]]
+            heap = candidates(rule, board, shapes, price, capacity, shape)
+        stamp = 0
+        if jobs.group[task] >= 0:
+            mark[-1] += 1
+            stamp = mark[-1]
+            mark_group(jobs, jobs.group[task], mark, stamp)
+        aside = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
+        while len(heap) > 0:
+            state = heap[0][1]
+            if board.state_count[state] == 0:
+                heapq.heappop(heap)
+                continue
+            server = unmarked(board, state, mark, stamp)
+            if server < 0:
+                aside.append(heapq.heappop(heap))
+                continue
+            fresh = put(board, shapes, jobs, task, server)
+            found = board.score[fresh, shape]
+            if np.isnan(found):
+                found = score_of(rule, board, shapes, price, capacity, fresh, shape)
+            if found < np.inf and board.state_count[fresh] == 1:
+                heapq.heappush(heap, (found, fresh))
+            break
+        for each in aside:
+            heapq.heappush(heap, each)
+
+
+@numba.njit(cache=True)
+def place_first(board, shapes, jobs, order, mark):  # type: ignore[no-untyped-def]
+    """Place tasks in order, each on the first server with room; the others stay waiting."""
+    shape, first = -1, 0
+    for task in order:
+        if jobs.shape[task] != shape:
+            shape, first = jobs.shape[task], 0
+        stamp = 0
+        if jobs.group[task] >= 0:
+            mark[-1] += 1
+            stamp = mark[-1]
+            mark_group(jobs, jobs.group[task], mark, stamp)
+        need, gpus, milli = shapes.need[shape], shapes.gpus[shape], shapes.milli[shape]
+        passed = True
+        for server in range(first, len(board.kind)):
+            fits = board.status[server] == 0 and shapes.allowed[shape, board.kind[server]]
+            if fits and room(need, gpus, milli, board.free[server], board.gpu[server]) > 0:
+                if stamp > 0 and mark[server] == stamp:
+                    passed = False
+                    continue
+                state = board.state[server]
+                board.choice[state, shapes.like[shape]] = best_place(shapes, shape, board.state_gpu[state])
+                put(board, shapes, jobs, task, server)
+                break
+            if passed:
+                first = server + 1
+
+
+@numba.njit(cache=True)
+def link_groups(jobs, tasks):  # type: ignore[no-untyped-def]
+    """Enter new tasks into the lists of their groups."""
+    for task in tasks:
+        if jobs.group[task] >= 0:
+            jobs.next[task] = jobs.first[jobs.group[task]]
+            jobs.first[jobs.group[task]] = task

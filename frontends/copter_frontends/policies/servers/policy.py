@@ -1,0 +1,286 @@
+"""The policy: place everything by least stranded worth; where there is no room for all, by prices of shapes (PS1-PS6).
+
+A round with room for all needs no program: the plan is worth all there is. Otherwise the last prices of the shapes give
+a bound in whole numbers, and the plan is improved by exchanges; only if they are too far apart, the program over
+patterns is solved again from where it stood.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter import Settings
+from copter_frontends.policies.servers.board import FAILED, Floats, Ints
+from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.pattern_kernels import exchange, fill_servers, put_patterns
+from copter_frontends.policies.servers.place_kernels import place_by_score
+from copter_frontends.policies.servers.plan import PlacementPlan
+from copter_frontends.policies.servers.program import PatternProgram, proven
+from copter_frontends.policies.servers.rooms import rooms_of
+from copter_frontends.policies.servers.score_kernels import STRANDED
+from copter_frontends.policy_kit.stage_clock import StageClock
+
+TARGET = 0.005
+"""Relative gap at which a round is not improved further."""
+SCARCITY = 4.0
+"""Power of a dimension's expected use, relative to the most used one's, in the price of what is stranded of it."""
+OPENING = 0.2
+"""Price of a wholly free server that gets its first task, in worths of a mean server."""
+FULL, SLACK = 0.9, 0.85
+"""Used share of the scarcest dimension above which no server is kept free, and below which servers are again."""
+MOST_EXCHANGES = 3
+"""Passes of exchanges in a round at most."""
+
+
+class PlacementBase:
+    """What the schemes share: tasks that can never run, and the order of the others.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.never = dict(fleet.never)
+
+    def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
+        """Return the tasks that may run some day, and the reasons of the others."""
+        jobs, refused = self.fleet.jobs, {}
+        if self.never:
+            shape = jobs.shape[waiting]
+            never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
+            for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
+                refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
+            waiting = waiting[~never]
+        size = np.bincount(jobs.group[waiting] + 1, minlength=1)
+        size[0] = 0
+        for group in (np.flatnonzero(size > self.fleet.servers) - 1).tolist():
+            own = np.flatnonzero(jobs.group[waiting] == group)
+            why = (
+                f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
+            )
+            refused |= dict.fromkeys(waiting[own[self.fleet.servers :]].tolist(), why)
+            waiting = np.delete(waiting, own[self.fleet.servers :])
+        return waiting, refused
+
+    def done(self, tasks: Ints, refused: dict[int, str], bound: int, clock: StageClock) -> PlacementPlan:
+        """Return the plan of what has been started among the tasks."""
+        jobs = self.fleet.jobs
+        runs = jobs.server[tasks] >= 0
+        started = tasks[runs]
+        worth = int(self.fleet.shapes.worth[jobs.shape[started]].sum())
+        status = "all" if len(started) == len(tasks) else "feasible"
+        return PlacementPlan(started, tasks[~runs], refused, worth, bound, status, clock.seconds)
+
+
+class CopterPlacement(PlacementBase):
+    """Places tasks round by round with a proven gap.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    settings : Settings, optional
+    opening : float
+        Price of a wholly free server that gets its first task, in worths of a mean server; 0 for no price.
+    search_s : float
+        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET. The
+        first search starts a process, which takes half a second.
+    one_by_one : bool
+        Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
+        there is no program and no bound.
+
+    Attributes
+    ----------
+    price : ndarray (shapes,) of int64
+        Worth of one more waiting task of each shape; the whole worth while there is room for all.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        settings: Settings | None = None,
+        opening: float = OPENING,
+        search_s: float = 0.0,
+        one_by_one: bool = False,
+    ) -> None:
+        super().__init__(fleet)
+        self.program = PatternProgram(fleet.shapes, settings)
+        self.one_by_one, self.search_s = one_by_one, search_s
+        self.price = fleet.shapes.worth.copy()
+        self.amounts = self._amounts()
+        whole = fleet.capacity[fleet.board.kind].sum(axis=0)
+        self.opened = opening * float(self.amounts[:-1] @ whole) / max(fleet.servers, 1)
+        self.amounts[-1] = self.opened
+        size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
+        self.size: Floats = size
+        self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
+        density = fleet.shapes.worth / np.maximum(size, 1e-300)
+        self.rank = np.empty(len(size), dtype=np.int64)
+        self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
+
+    def _amounts(self) -> Floats:
+        """Return the price of a unit of every dimension that stranding counts with, by how scarce each one is (PS4);
+        the last one, of opening a server, is 0 here.
+        """
+        fleet = self.fleet
+        whole = fleet.capacity[fleet.board.kind].sum(axis=0).astype(np.float64)
+        needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        asked = (fleet.shapes.share @ needs) / np.maximum(whole, 1.0)
+        weight = np.where(whole > 0.0, (asked / max(float(asked.max()), 1e-300)) ** SCARCITY, 0.0)
+        return np.append(weight / np.maximum(whole, 1.0), 0.0)
+
+    def plan(self, waiting: Ints) -> PlacementPlan:
+        """Start waiting tasks, the most that is found, and return what was done."""
+        clock = StageClock()
+        fleet = self.fleet
+        tasks, refused = self.possible(waiting)
+        fleet.reserve(2 * len(tasks))
+        self._keep_free(np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names)))
+        if self.one_by_one:
+            self._place(tasks)
+            clock.end("shim")
+            return self.done(tasks, refused, -1, clock)
+        board, shape = fleet.board, fleet.jobs.shape[tasks]
+        asked = np.bincount(shape, minlength=len(fleet.names))
+        clock.end("edit")
+        all_worth = int(asked @ fleet.shapes.worth)
+        short = bool(((self.price < fleet.shapes.worth) & (asked > 0)).any())  # the last round had no room for all
+        before = rooms_of(board, fleet.shapes, asked) if short else None
+        clock.end("bound")
+        if before is None:
+            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
+            clock.end("shim")
+            if not (fleet.jobs.server[tasks] < 0).any():
+                return self.done(tasks, refused, all_worth, clock)
+            self.price = np.zeros_like(fleet.shapes.worth)
+            had = fleet.jobs.server[tasks].copy(), fleet.jobs.bits[tasks].copy()
+            fleet.depart(tasks)
+            before = rooms_of(fleet.board, fleet.shapes, asked)
+            fleet.restore(tasks, *had)
+        bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
+        touched = np.flatnonzero(before.of_server >= 0)
+        touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-2], kind="stable")]
+        clock.end("bound")
+        worth = self._improved(tasks, touched, bound)
+        clock.end("shim")
+        if worth < (1.0 - TARGET) * bound:
+            found = self.program.solve(before, asked, self.price)
+            self.price, bound = found.price, min(bound, found.bound)
+            clock.end("solve")
+            worth = self._improved(tasks, touched, bound, _on_servers(found.patterns, before.of_server))
+            if worth < (1.0 - TARGET) * bound and self.search_s > 0.0:
+                whole = self.program.searched(self.search_s, TARGET)
+                self._improved(tasks, touched, bound, _on_servers(whole, before.of_server))
+            clock.end("shim")
+        if not (fleet.jobs.server[tasks] < 0).any():
+            self.price = fleet.shapes.worth.copy()
+        return self.done(tasks, refused, bound, clock)
+
+    def _keep_free(self, asked: Ints) -> None:
+        """Drop the price of opening a server while the servers are nearly full, since none stays free then."""
+        fleet = self.fleet
+        if self.opened <= 0.0:
+            return
+        whole = fleet.capacity[fleet.board.kind[fleet.board.status != FAILED]].sum(axis=0)
+        needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        more = np.divide(asked @ needs, whole, out=np.zeros(len(whole)), where=whole > 0)
+        share = float(np.nanmax(np.nan_to_num(fleet.used()) + more, initial=0.0))
+        opening = self.opened if share < (FULL if self.amounts[-1] > 0.0 else SLACK) else 0.0
+        if opening != self.amounts[-1]:
+            self.amounts[-1] = opening
+            fleet.forget_scores()
+
+    def _place(self, order: Ints) -> None:
+        """Place tasks in order, each where it strands least."""
+        fleet = self.fleet
+        place_by_score(STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark)
+
+    def _improved(self, tasks: Ints, touched: Ints, bound: int, patterns: tuple[Ints, Ints] | None = None) -> int:
+        """Place the tasks anew by prices, keep the better of both plans, exchange; returns the worth."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        worth = fleet.shapes.worth[jobs.shape[tasks]]
+        before = jobs.server[tasks].copy(), jobs.bits[tasks].copy()
+        had = int(worth[before[0] >= 0].sum())
+        fleet.depart(tasks)
+        fleet.reserve(3 * len(tasks))
+        self._by_prices(tasks, touched, patterns)
+        found = int(worth[jobs.server[tasks] >= 0].sum())
+        if found < had:
+            fleet.depart(tasks)
+            fleet.restore(tasks, *before)
+            found = had
+        for _ in range(MOST_EXCHANGES):
+            if found >= (1.0 - TARGET) * bound:
+                break
+            gained = self._exchanged(tasks)
+            found += gained
+            if not gained:
+                break
+        return found
+
+    def _queues(self, tasks: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return waiting tasks by shape, first come first, and where each shape's begin and end."""
+        jobs = self.fleet.jobs
+        own = tasks[jobs.server[tasks] < 0]
+        shape = jobs.shape[own]
+        order = np.lexsort((own, shape))
+        ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
+        return own[order], np.concatenate(([0], ends[:-1])), ends
+
+    def _by_prices(self, tasks: Ints, touched: Ints, patterns: tuple[Ints, Ints] | None) -> None:
+        """Place tasks: the program's patterns if there are any, then each server's best at the prices, then others."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        shape = jobs.shape[tasks]
+        ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
+        queue, first, ends = self._queues(tasks)
+        value = np.maximum(fleet.shapes.worth - self.price, 0)
+        if patterns is not None:
+            put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
+        if value.any():
+            fill_servers(fleet.board, fleet.shapes, jobs, value, touched, queue, first, ends, self.by_size)
+        left = ranked[jobs.server[ranked] < 0]
+        self._place(left)
+
+    def _exchanged(self, tasks: Ints) -> int:
+        """Exchange the round's tasks for others, server by server; returns the worth gained."""
+        fleet, jobs = self.fleet, self.fleet.jobs
+        runs = tasks[jobs.server[tasks] >= 0]
+        own = runs[np.argsort(jobs.server[runs], kind="stable")]
+        if not len(own):
+            return 0
+        servers, starts = np.unique(jobs.server[own], return_index=True)
+        fleet.reserve(4 * len(own))
+        queue, first, ends = self._queues(tasks)
+        room = _with_room(queue, first, ends, jobs.shape[own], len(fleet.names))
+        return int(
+            exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), *room, self.by_size)
+        )
+
+
+def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+    """Return the queues with free places before each shape's tasks, for as many as may come back."""
+    more = np.bincount(running, minlength=n)
+    shift = np.cumsum(more)
+    wide = np.full(len(queue) + int(more.sum()), -1, dtype=np.int64)
+    wide[np.arange(len(queue)) + np.repeat(shift, ends - first)] = queue
+    return wide, first + shift, ends + shift
+
+
+def _on_servers(patterns: list[tuple[int, Ints, Floats]], room: Ints) -> tuple[Ints, Ints]:
+    """Return (servers, a pattern for each): of every room as many servers as the program says, fractions rounded down,
+    then the largest fractions as long as there are servers.
+    """
+    order = np.argsort(room, kind="stable")
+    begins, stops = (np.searchsorted(room[order], [at for at, _, _ in patterns], side) for side in ("left", "right"))
+    servers, rows = [], []
+    for (_, table, count), begin, stop in zip(patterns, begins, stops, strict=True):
+        free = order[begin:stop]
+        whole = np.floor(count + 1e-6).astype(np.int64)
+        left = min(len(free) - int(whole.sum()), int(np.ceil(float((count - whole).sum()) - 1e-6)))
+        whole[np.argsort(whole - count, kind="stable")[: max(left, 0)]] += 1
+        servers.append(free[: int(whole.sum())])
+        rows.append(np.repeat(table, whole, axis=0)[: len(free)])
+    if not servers:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+    return np.concatenate(servers), np.concatenate(rows)

@@ -1,0 +1,224 @@
+"""The round's linear program over patterns, kept in one session: rows are task shapes, requests classes of servers.
+
+A class of alike servers is a request whose limit is its count, and its columns are patterns: how many waiting tasks of
+every shape a server takes. New patterns are priced in by the search for the best one (PS2, PS3), so that the bound
+covers the integer program, not only its relaxation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from copter import LinearProgram, Model, Session, Settings, Solution, solve
+from copter_frontends.policies.servers.board import Floats, Ints, Shapes
+from copter_frontends.policies.servers.pattern_kernels import bound_rooms
+from copter_frontends.policies.servers.rooms import Rooms
+from copter_frontends.policies.servers.state_kernels import room
+
+MOST_ROOMS = 256
+"""Rooms for which the plain relaxation is tried where patterns come slowly."""
+ROUNDING = 1e-9
+"""Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
+MOST_PASSES = 12
+"""Solves of a round's program at most."""
+ENOUGH = 1e-4
+"""Relative gap between the program with the patterns so far and its bound at which no more are sought."""
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Prices of the shapes' rows and what they prove.
+
+    Attributes
+    ----------
+    price : ndarray (shapes,) of int64
+        Worth of one more waiting task of each shape.
+    bound : int
+        No plan of the round is worth more.
+    patterns : list of (int, ndarray (patterns, shapes), ndarray (patterns,))
+        The last solution: a room, patterns, and on how many servers of that class each one is.
+    passes : int
+    """
+
+    price: Ints
+    bound: int
+    patterns: list[tuple[int, Ints, Floats]]
+    passes: int
+
+
+def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[int, Ints]:
+    """Return (bound, each room's best pattern) at prices of the shapes, in whole numbers (PS2).
+
+    Parameters
+    ----------
+    rooms : Rooms
+    shapes : Shapes
+    waiting : ndarray (shapes,)
+        Tasks of each shape.
+    price : ndarray (shapes,) of int64
+        Any numbers from 0 on give a bound.
+    """
+    value = np.where(waiting > 0, shapes.worth - price, 0)
+    bound = np.zeros(len(rooms.servers), dtype=np.int64)
+    patterns = np.zeros((len(rooms.servers), len(waiting)), dtype=np.int64)
+    total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
+    return int(total) + int(waiting @ price), patterns
+
+
+def relaxed(rooms: Rooms, shapes: Shapes, waiting: Ints, settings: Settings) -> tuple[Ints, int]:
+    """Return (prices of the shapes, bound) of the plain relaxation: shares of tasks in the rooms' summed amounts (PS8).
+
+    In large rooms it is as tight as patterns are, and patterns come slowly there.
+    """
+    needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
+    free = np.column_stack((rooms.free, rooms.gpu.sum(axis=1))).astype(np.float64)
+    asked, (n, dims) = np.flatnonzero(waiting), free.shape
+    fit = [
+        [room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) for k in asked]
+        for r in range(n)
+    ]
+    most = np.array(fit, dtype=np.float64).reshape(n, len(asked)) * shapes.allowed[asked][:, rooms.kind].T
+    on, own = np.nonzero(most > 0)
+    shape, column = asked[own], np.arange(len(own))
+    scale = np.maximum(free.max(axis=0), 1.0)
+    row = np.concatenate((own, (len(asked) + on[:, None] * dims + np.arange(dims)).ravel()))
+    value = np.concatenate((np.ones(len(own)), (needs[shape] / scale).ravel()))
+    at = row, np.concatenate((column, np.repeat(column, dims)))
+    rows = sp.csr_array((value, at), shape=(len(asked) + n * dims, len(own)))
+    upper = np.concatenate((waiting[asked], (free / scale * rooms.servers[:, None]).ravel()))
+    col_upper = np.minimum(most[on, own] * rooms.servers[on], waiting[shape])
+    worth = shapes.worth[shape].astype(np.float64)
+    program = LinearProgram(worth, rows, row_upper=upper, col_upper=col_upper, sense="max")
+    solution = solve(program, settings)
+    price = np.zeros_like(shapes.worth)
+    price[asked] = np.rint(np.clip(solution.y[: len(asked)], 0.0, shapes.worth[asked])).astype(np.int64)
+    return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + ROUNDING)))
+
+
+@dataclass
+class PatternProgram:
+    """The rounds' linear programs in one session.
+
+    Parameters
+    ----------
+    shapes : Shapes
+    settings : Settings, optional
+    """
+
+    shapes: Shapes
+    settings: Settings | None = None
+    patterns: dict[Key, list[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = Model(sense="max")
+        self.rows = list(range(len(self.shapes.worth)))
+        for shape in self.rows:
+            self.model.add_resource(shape, 0.0)
+        self.keys: list[Key] = []
+        self.session = Session(self.model, self.settings or Settings())
+
+    def solve(self, rooms: Rooms, waiting: Ints, price: Ints) -> Priced:
+        """Return prices near the optimum of the program over all patterns, from some prices on; see `proven`."""
+        keys = [
+            (kind, *free, *gpu)
+            for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
+        ]
+        limits = rooms.servers.astype(np.float64)
+        bound, found = proven(rooms, self.shapes, waiting, price)
+        best, passes = (price, bound), 0
+        centre: Floats = price.astype(np.float64)
+        self._begin(keys, limits, waiting)
+        self._put(keys, limits, [proven(rooms, self.shapes, waiting, np.zeros_like(price))[1], found])
+        while True:
+            solution = self.session.solve()
+            passes += 1
+            duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)
+            tables = []
+            for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
+                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64))
+                tables.append(found)
+                if bound < best[1]:
+                    best, centre = (at.astype(np.int64), bound), at
+            near = best[1] <= solution.objective * (1.0 + ENOUGH)
+            if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
+                break
+        self.keys = keys
+        if not near and len(keys) <= MOST_ROOMS:
+            price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
+            bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
+            best = min(best, (price, bound), key=lambda each: each[1])
+        return Priced(*best, self._chosen(keys, solution), passes)
+
+    def searched(self, deadline_s: float, gap: float) -> list[tuple[int, Ints, Floats]]:
+        """Return whole numbers of servers for the last round's patterns, by the session's search; nothing if it finds
+        none in time.
+        """
+        plan, found = self.session.solve_integer(deadline_s=deadline_s, gap=gap), []
+        for at, key in enumerate(self.keys if plan else ()):
+            share = plan.shares(key) if key in self.patterns else {}
+            if share:
+                table = _table(self.patterns[key])[np.fromiter(share, dtype=np.int64)]
+                found.append((at, table, np.fromiter(share.values(), dtype=np.float64)))
+        return found
+
+    def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
+        """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
+        there = dict(zip(keys, limits.tolist(), strict=True))
+        gone = [key for key in self.patterns if key not in there]
+        for key in gone:
+            del self.patterns[key]
+        with self.model.batch():
+            self.model.update_counts(self.rows, waiting.astype(np.float64))
+            self.model.remove_requests(gone)
+            if self.patterns:
+                self.model.update_limits(list(self.patterns), [there[key] for key in self.patterns])
+
+    def _put(self, keys: list[Key], limits: Floats, tables: list[Ints]) -> int:
+        """Give every room the patterns that were found for it; returns how many rooms have new ones."""
+        changed, old = [], []
+        for found in tables:
+            for at in np.flatnonzero(found.any(axis=1)).tolist():
+                pattern = found[at].tobytes()
+                own = self.patterns.get(keys[at])
+                if own is None:
+                    self.patterns[keys[at]] = [pattern]
+                elif pattern not in own:
+                    own.append(pattern)
+                    if keys[at] in self.model:
+                        old.append(keys[at])
+                else:
+                    continue
+                changed.append(at)
+        changed = sorted(set(changed))
+        if not changed:
+            return 0
+        lists = [self.patterns[keys[at]] for at in changed]
+        table = _table([pattern for own in lists for pattern in own])
+        with self.model.batch():
+            self.model.remove_requests(list(dict.fromkeys(old)))
+            self.model.add_own_requests(
+                [keys[at] for at in changed], [len(own) for own in lists],
+                (table @ self.shapes.worth).astype(np.float64), sp.csc_array(table.T.astype(np.float64)),
+                resources=self.rows, limit=limits[changed], integer=True,
+            )  # fmt: skip
+        return len(changed)
+
+    def _chosen(self, keys: list[Key], solution: Solution) -> list[tuple[int, Ints, Floats]]:
+        """Return the patterns that a solution uses, class by class."""
+        found = []
+        for at, key in enumerate(keys):
+            if key in self.patterns:
+                own = solution.of(key)
+                used = np.flatnonzero(own > 1e-6)
+                if len(used):
+                    found.append((at, _table(self.patterns[key])[used], own[used]))
+        return found
+
+
+def _table(patterns: list[bytes]) -> Ints:
+    """Return patterns as an array (patterns, shapes)."""
+    return np.frombuffer(b"".join(patterns), dtype=np.int64).reshape(len(patterns), -1)

@@ -1,0 +1,28 @@
+"""Schemes by name, for the command line and the tables."""
+
+from __future__ import annotations
+
+from copter import Settings
+from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.plan import PlacementScheme
+from copter_frontends.policies.servers.policy import OPENING, CopterPlacement
+from copter_frontends.policies.servers.rivals import RULES, ByRule, CvxCluster, Milp
+from copter_frontends.policies.servers.workload import Workload
+
+SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "milp")
+
+
+def make_scheme(name: str, workload: Workload, threads: int = 0, time_limit_s: float = 60.0) -> PlacementScheme:
+    """Return the scheme of this name on a fresh fleet of the workload's servers; raises ServerError if unknown."""
+    if name not in SCHEMES:
+        raise ServerError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}")
+    fleet = Fleet(workload.types, workload.shapes)
+    if name == "copter":
+        opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
+        return CopterPlacement(fleet, Settings(threads=threads), opening, one_by_one=workload.one_by_one)
+    if name == "cvxcluster":
+        return CvxCluster(fleet)
+    if name == "milp":
+        return Milp(fleet, time_limit_s)
+    return ByRule(fleet, name, "arrival" if workload.one_by_one else "worth")

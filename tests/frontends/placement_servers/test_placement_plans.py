@@ -1,0 +1,114 @@
+"""Patterns, bounds and plans against enumeration and HiGHS; every scheme's plan passes the exact checker."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter_frontends.policies.servers import (
+    SCHEMES,
+    CopterPlacement,
+    Fleet,
+    ServerType,
+    TaskShape,
+    faults,
+    generated,
+    make_scheme,
+    simulate_placement,
+)
+from copter_frontends.policies.servers.pattern_kernels import best_pattern
+from copter_frontends.policies.servers.plan import PlacementPlan
+from copter_frontends.policies.servers.program import proven
+from copter_frontends.policies.servers.rivals import Milp
+from copter_frontends.policies.servers.rooms import rooms_of
+
+NEEDS = st.tuples(st.integers(0, 5), st.integers(1, 5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(NEEDS, st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=4),
+    st.tuples(st.integers(1, 9), st.integers(1, 9)),
+)
+def test_the_best_pattern_is_that_of_enumeration(
+    tasks: list[tuple[tuple[int, int], int, int]], room: tuple[int, int]
+) -> None:
+    fleet = Fleet(
+        [ServerType("s", room, 1)], [TaskShape(str(k), need, worth) for k, (need, worth, _) in enumerate(tasks)]
+    )
+    most = np.array([each[2] for each in tasks])
+    counts = np.zeros(len(tasks), dtype=np.int64)
+    best, bound = best_pattern(fleet.shapes, fleet.shapes.worth, most, 0, np.array(room), np.zeros(0, np.int64), counts)
+    every = itertools.product(*(range(n + 1) for n in most))
+    fits = [c for c in every if all(np.dot(c, fleet.shapes.need[:, d]) <= room[d] for d in range(2))]
+    assert best == bound == max(int(np.dot(c, fleet.shapes.worth)) for c in fits)
+    assert int(counts @ fleet.shapes.worth) == best
+    assert tuple(counts.tolist()) in fits
+
+
+def busy(seed: int, number: int = 40) -> tuple[Fleet, np.ndarray]:
+    """Return a fleet that is mostly full, and tasks that wait, more than there is room for."""
+    rng = np.random.default_rng(seed)
+    shapes = [
+        TaskShape(str(k), (int(rng.integers(1, 9)), int(rng.integers(1, 17))), int(rng.integers(5, 90)))
+        for k in range(6)
+    ]
+    fleet = Fleet([ServerType("a", (16, 32), 6), ServerType("b", (24, 40), 5)], shapes)
+    CopterPlacement(fleet).plan(fleet.arrive(rng.integers(0, 6, 25)))
+    return fleet, fleet.arrive(rng.integers(0, 6, number))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_holds_for_the_integer_optimum_and_the_plan_is_near(seed: int) -> None:
+    pytest.importorskip("highspy")
+    fleet, waiting = busy(seed)
+    twin, same = busy(seed)
+    best = Milp(twin).plan(same)
+    plan = CopterPlacement(fleet, search_s=2.0).plan(waiting)
+    assert faults(fleet) == []
+    assert plan.worth <= best.bound
+    assert plan.bound >= best.worth
+    assert plan.worth >= 0.97 * best.worth
+    rng = np.random.default_rng(seed)
+    fresh, tasks = busy(seed)
+    asked = np.bincount(fresh.jobs.shape[tasks], minlength=6)
+    rooms = rooms_of(fresh.board, fresh.shapes, asked)
+    for _ in range(5):  # a bound at any prices
+        price = rng.integers(0, 60, 6)
+        assert proven(rooms, fresh.shapes, asked, price)[0] >= best.worth
+
+
+def test_later_rounds_start_from_the_last_prices_and_stay_near_the_bound() -> None:
+    workload = generated(60, 12, load=1.3, churn=0.05, seed=3)
+    result = simulate_placement("copter", make_scheme("copter", workload), workload, check_every=1)
+    gaps = [each.gap for each in result.rounds]
+    assert max(gaps) <= 0.05
+    assert float(np.mean(gaps)) <= 0.01
+    assert all(each.used[0] <= 1.0 for each in result.rounds)
+
+
+@pytest.mark.parametrize("name", [each for each in SCHEMES if each != "milp"])
+def test_every_scheme_is_feasible_with_groups_failures_and_drains(name: str) -> None:
+    workload = generated(20, 6, load=1.1, churn=0.1, grouped=0.4, seed=2)
+    first = workload.rounds[2]
+    workload.rounds[2] = type(first)(first.shape, first.group, first.rounds, (0, 1, 2), (7,))
+    workload.rounds[4] = type(first)(first.shape, first.group, first.rounds, (), (), (0, 7))
+    result = simulate_placement(name, make_scheme(name, workload), workload, check_every=1)
+    assert all(each.worth > 0 for each in result.rounds)
+    assert result.rounds[-1].used[0] > 0.6
+
+
+def test_a_round_with_room_for_all_is_proven_at_once() -> None:
+    fleet, _ = busy(0, 1)
+    plan: PlacementPlan = CopterPlacement(Fleet(fleet.types, [TaskShape("x", (1, 1), 7)])).plan(
+        np.zeros(0, dtype=np.int64)
+    )
+    assert (plan.worth, plan.bound, plan.status) == (0, 0, "all")
+    fresh = Fleet(fleet.types, [TaskShape("x", (1, 1), 7)])
+    found = CopterPlacement(fresh).plan(fresh.arrive([0] * 9))
+    assert (found.worth, found.bound, found.status) == (63, 63, "all")
+    assert int((fresh.board.running > 0).sum()) == 1  # wholly free servers stay free
