@@ -8,14 +8,16 @@ Each line is one size and kind of edit: the medians of copter's round, of HiGHS'
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
 peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
 old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
-made.
+made. `--page docs/results/placement.md` writes the page, row by row.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import highspy
@@ -27,6 +29,21 @@ from copter import LinearProgram, Model, Session
 Floats = NDArray[np.float64]
 
 KINDS = ("count", "counts", "costs", "limits", "churn", "failed")
+
+PAGE = """# Placement: many resources
+
+Made by `python benchmarks/placement.py --page docs/results/placement.md` on {day}, row by row. Each request has {options} options
+on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change before a round, or one
+resource fails. HiGHS's dual simplex keeps its basis and is told the same edits; calls of edits are left out on both
+sides. Where requests come and go (churn) it gets the whole program and its old basis, which is not its best way. Times are medians;
+**peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**. GLOP and SoPlex are not run.
+**Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest relative difference of objectives.
+
+"""
+HEAD = (
+    "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | "
+    "warm / cold | by |\n|---|---|---|---|---|---|---|---|---|"
+)
 
 
 class Rounds:
@@ -173,16 +190,19 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120.0, help="most time for one line")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", type=Path, help="write the rows to this page as well")
     args = parser.parse_args()
-    print(
-        "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | ",
-        end="",
-    )
-    print("warm / cold | by |\n|---|---|---|---|---|---|---|---|---|")
+    rows: list[str] = []
+    print(HEAD)
     for resources in args.resources:
         for ratio in args.ratios:
             for kind in args.kinds:
-                print(line(resources, ratio * resources, kind, args), flush=True)
+                rows.append(line(resources, ratio * resources, kind, args))
+                print(rows[-1], flush=True)
+                if args.page is not None:
+                    day = datetime.date.today().isoformat()
+                    intro = PAGE.format(day=day, options=args.options, each=args.each)
+                    args.page.write_text(intro + "\n".join((HEAD, *rows)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
