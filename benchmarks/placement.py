@@ -8,7 +8,7 @@ Each line is one size and kind of edit: the medians of copter's round, of HiGHS'
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
 peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
 old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
-made. `--page docs/results/placement.md` writes the page, row by row.
+made. `--page docs/results/many_rows.md` writes the page, row by row.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ Floats = NDArray[np.float64]
 
 KINDS = ("count", "counts", "costs", "limits", "churn", "failed")
 
-PAGE = """# Placement: many resources
+PAGE = """# Many resources
 
-Made by `python benchmarks/placement.py --page docs/results/placement.md` on {day}, row by row. Each request has {options} options
-on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change before a round, or one
-resource fails. HiGHS's dual simplex keeps its basis and is told the same edits; calls of edits are left out on both
-sides. Where requests come and go (churn) it gets the whole program and its old basis, which is not its best way. Times are medians;
-**peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**. GLOP and SoPlex are not run.
-**Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest relative difference of objectives.
+Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
+{options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
+before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits; calls of edits
+are left out on both sides. Where requests come and go (churn) it gets the whole program and its old basis, which is not
+its best way. Times are medians; **peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
+GLOP and SoPlex are not run. **Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest
+relative difference of objectives.
 
 """
 HEAD = (

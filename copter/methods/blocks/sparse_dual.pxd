@@ -12,7 +12,7 @@ cdef class SparseDual(BlockBasis):
     cdef double passes  # operations outside the factors
     cdef double[::1] norm, now, slope, tau, base_value, kept_norm, half_row, half_column, over
     cdef double[::1] until  # how far prices may have moved in all (`moved`) when a block has to be looked at again
-    cdef double[::1] girth  # by how much two reduced costs of a block approach at most if no price moves by more than one
+    cdef double[::1] girth  # by how much two reduced costs of a block may approach if prices move by one
     cdef double moved  # sum over all moves of prices of the largest move of one
     cdef double reach  # how far a ratio test looks first
     cdef double longest, rest_size  # largest |entry| of the row, and of its rows that are not read by themselves

@@ -268,7 +268,7 @@ cdef class SparseDual(BlockBasis):
 
     cdef void list_rows(self) noexcept nogil:
         """List the blocks of each row."""
-        cdef int i, j, e, g, at, m = self.n_rows
+        cdef int i, e, g, at, m = self.n_rows
         for i in range(m + 2):
             self.row_start[i] = 0
         for e in range(self.start[self.n_columns]):

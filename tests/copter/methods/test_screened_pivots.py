@@ -94,7 +94,7 @@ def test_all_counts_zero_and_back() -> None:
     session = Session(case.model)
     case.edit("count")
     assert_optimal(session, case.model)
-    counts = {i: 5.0 for i in range(80)}
+    counts = dict.fromkeys(range(80), 5.0)
     for i in counts:
         case.model.set_count(i, 0.0)
     solution = session.solve()
