@@ -145,7 +145,7 @@ def row(jobs: int, alpha: float, rounds: int, seed: int, most_peer: int) -> str:
     drawn, rng = Jobs.drawn(jobs, alpha, seed), np.random.default_rng(seed + 1)
     model = copter.Model(sense="max")
     for at, count in enumerate(drawn.counts.tolist()):
-        model.add_resources(at, count)
+        model.add_resource(at, count)
     template = model.add_template({at: np.eye(TYPES)[at] for at in range(TYPES)})
     everything = np.arange(jobs)
     names = everything.tolist()

@@ -27,7 +27,7 @@ PAGES = {
     "P": ("method/presolve.md", 14, "methods/presolve/*.py"),
     "I": ("method/interior.md", 15, "methods/interior/*.py*"),
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
-    "K": ("method/blocks.md", 16, "methods/blocks/*.py*"),
+    "K": ("method/blocks.md", 17, "methods/blocks/*.py*"),
     "D": ("method/simplex.md", 12, "methods/simplex/*.py*"),
     "R": ("method/distributed.md", 8, "../frontends/copter_distributed/*.py"),
 }
@@ -64,7 +64,7 @@ FRONTEND_PAGES = {
     "HP": ("papers/hops.md", 28, (f"{POLICIES}/hops", "copter_papers/hops")),
     "HR": ("papers/hare.md", 35, (f"{POLICIES}/hare", "copter_papers/hare")),
     "S": ("papers/sia.md", 13, (f"{POLICIES}/sia", "copter_papers/sia", "copter_frontends/vocabulary/semantics.py")),
-    "TE": ("method/traffic.md", 20, ("copter_frontends/traffic",)),
+    "TE": ("method/traffic.md", 21, ("copter_frontends/traffic",)),
     "SH": ("method/shards.md", 15, ("copter_frontends/shards",)),
 }
 

@@ -46,7 +46,9 @@ def starts_of(state: ClusterState, held: Held) -> dict[str, Reservation | None]:
     ends: list[tuple[str, float, float]] = []
     for job_id, given in held.items():
         job = state.jobs.get(job_id)  # one that a delta has just removed gives back what it had
-        for kind, gpus in given.items() if job is not None else ():
+        if job is None:
+            continue
+        for kind, gpus in given.items():
             free[kind] = free.get(kind, 0.0) - gpus
             ends.append((kind, gpus, seconds_left(job, kind, gpus)))
     waiting = (job for job in state.jobs.values() if job.id not in held)

@@ -56,6 +56,12 @@ def test_without_work_an_end_is_not_known() -> None:
     assert (found["bare"].choice.kind, found["bare"].start_s) == ("t4", 0.0)
 
 
+def test_a_job_that_has_just_gone_gives_back_what_it_had() -> None:
+    found = starts_of(state_of(job("waits", 16, 1.0, 10.0)), {"gone": {"a100": 16}})["waits"]
+    assert found is not None
+    assert found.start_s == 0.0
+
+
 def test_the_document_says_when_on_what_and_what_it_assumes() -> None:
     state, book = state_of(job("runs", 16, 2.0, 200.0), job("waits", 8, 1.0, 10.0)), PlanBook()
     given = {"gpu_type": "a100", "gpus": 16, "nodes": {"a100-0": 8, "a100-1": 8}}
