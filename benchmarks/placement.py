@@ -8,14 +8,16 @@ Each line is one size and kind of edit: the medians of copter's round, of HiGHS'
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
 peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
 old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
-made.
+made. `--page docs/results/many_rows.md` writes the page, row by row.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import highspy
@@ -27,6 +29,22 @@ from copter import LinearProgram, Model, Session
 Floats = NDArray[np.float64]
 
 KINDS = ("count", "counts", "costs", "limits", "churn", "failed")
+
+PAGE = """# Many resources
+
+Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
+{options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
+before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits; calls of edits
+are left out on both sides. Where requests come and go (churn) it gets the whole program and its old basis, which is not
+its best way. Times are medians; **peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
+GLOP and SoPlex are not run. **Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest
+relative difference of objectives.
+
+"""
+HEAD = (
+    "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | "
+    "warm / cold | by |\n|---|---|---|---|---|---|---|---|---|"
+)
 
 
 class Rounds:
@@ -77,7 +95,7 @@ class Highs:
     """One HiGHS object that is told what changed; where entries changed it gets the program and its basis anew."""
 
     def __init__(self, lp: LinearProgram, limit_s: float, **options: Any) -> None:
-        self.solver, self.lp = highspy.Highs(), lp
+        self.solver, self.lp, self.limit_s = highspy.Highs(), lp, limit_s
         self.solver.setOptionValue("output_flag", False)
         self.solver.setOptionValue("threads", 1)
         self.solver.setOptionValue("time_limit", limit_s)
@@ -86,7 +104,8 @@ class Highs:
         self.solver.passModel(given(lp))
 
     def follow(self, lp: LinearProgram) -> None:
-        """Take over another program's numbers."""
+        """Take over another program's numbers; its time limit is that of the next run alone."""
+        self.solver.setOptionValue("time_limit", self.solver.getRunTime() + self.limit_s)
         if lp.A is not self.lp.A and (lp.shape != self.lp.shape or (lp.A != self.lp.A).nnz):
             basis = self.solver.getBasis() if lp.shape == self.lp.shape else None
             self.solver.passModel(given(lp))
@@ -104,6 +123,14 @@ class Highs:
                 low, high = lp.col_lower[columns], lp.col_upper[columns]
                 self.solver.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
         self.lp = lp
+
+    def took(self) -> float:
+        """Seconds of a solve; where HiGHS reports an error from its basis, of the one without it; inf if none ends."""
+        took, _ = seconds(self.solver.run)
+        if self.solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
+            self.solver.clearSolver()
+            took, _ = seconds(self.solver.run)
+        return took if self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal else np.inf
 
 
 def given(lp: LinearProgram) -> highspy.HighsLp:
@@ -143,7 +170,7 @@ def line(resources: int, requests: int, kind: str, args: argparse.Namespace) -> 
         case.edit(kind)
         took, solution = seconds(session.solve)
         peer.follow(case.model.to_linear_program())
-        peer_took, _ = seconds(peer.solver.run)
+        peer_took = peer.took()
         best = peer.solver.getInfo().objective_function_value
         if peer.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             apart = max(apart, abs(solution.objective - best) / (1.0 + abs(best)))
@@ -173,16 +200,19 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=120.0, help="most time for one line")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", type=Path, help="write the rows to this page as well")
     args = parser.parse_args()
-    print(
-        "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | ",
-        end="",
-    )
-    print("warm / cold | by |\n|---|---|---|---|---|---|---|---|---|")
+    rows: list[str] = []
+    print(HEAD)
     for resources in args.resources:
         for ratio in args.ratios:
             for kind in args.kinds:
-                print(line(resources, ratio * resources, kind, args), flush=True)
+                rows.append(line(resources, ratio * resources, kind, args))
+                print(rows[-1], flush=True)
+                if args.page is not None:
+                    day = datetime.date.today().isoformat()
+                    intro = PAGE.format(day=day, options=args.options, each=args.each)
+                    args.page.write_text(intro + "\n".join((HEAD, *rows)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

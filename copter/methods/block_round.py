@@ -164,7 +164,8 @@ class BlockRound:
     def by_interior_points(self) -> BlockAnswer | None:
         """Solve by interior points, whose program has no gaps."""
         matrix, iterate = self.of.model.ledger.matrix, self.of.iterate
-        prices = None if iterate.cold else prices_now(iterate, self.of.model)
+        known = not (iterate.cold or self.basis.gave_up)  # where pivots have far to go, prices settle few blocks
+        prices = prices_now(iterate, self.of.model) if known else None
         if self.follows:
             self.slots = live_slots(matrix)
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]

@@ -35,10 +35,15 @@ CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
 # with at most this many coupling rows the method after failed pivots is the proximal one, else interior points
 FEW_ROWS = 64
 PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
-TILED = 0.1  # cost of a multiplication in the tiled factorisation, relative to one in a pivot
+# cost of a multiplication in the tiled factorisation, relative to one in a pivot: of up to DENSE_ROWS rows, and of more
+TILED, LARGE_TILED = 0.1, 0.035
 # Work limit of pivots that start from prices and from a basis, in cold solves; each failure halves it.
 MOST_COLD = (2.0, 1.25)
-SPARSE_COST = 2.0  # cost of an operation with sparse factors, relative to one in a cold solve
+SPARSE_COST = 2.6  # cost of an operation with sparse factors, relative to one in a cold solve
+# Work limit of pivots with sparse factors from a basis, as a share of a cold solve's: so many times what the last
+# rounds took at most, within these bounds. So a round that falls out of line costs little more than a cold one.
+SHARE_GROWTH, LEAST_SHARE, MOST_SHARE = 2.0, 0.2, 1.0
+SHARES = 3  # rounds that count for it
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
@@ -125,6 +130,8 @@ class WarmBasis:
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
+        self.gave_up = False  # whether the last round's sparse pivots ended at their work limit
+        self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
     def follow(self, ledger: Ledger) -> SlottedProgram:
         """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
@@ -167,6 +174,7 @@ class WarmBasis:
             A point near the optimum of these prices; a sparse basis starts from its fractional columns.
         """
         follows = self.room is not None and program is self.room.program
+        self.gave_up = False
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
@@ -184,18 +192,23 @@ class WarmBasis:
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
-            ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[1] / 2**self.failures)
+            ending = Ending.UNSTABLE if now is None else ended(now, watch, self.most_cold(now) / 2**self.failures)
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices, point)
-                ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
+                most = MOST_COLD[0] if point is None else MOST_SHARE
+                ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
-                if not watch():
+                if now is not None and isinstance(now.dual, SparseDual) and not watch():
+                    self.kept, self.gave_up = None, True  # or from the next method's optimum
+                elif not watch():
                     self.failures, self.resting = after_failure(self.failures)
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
+        if isinstance(dual, SparseDual):
+            self.shares = [*self.shares[1 - SHARES :], SPARSE_COST * dual.work / now.cold]
         x = np.maximum(dual.values[:n], program.lower[:n])
         np.minimum(x, program.upper[:n], out=x)
         true = program.cost * now.factor
@@ -206,6 +219,13 @@ class WarmBasis:
         )
         self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
         return self.answer
+
+    def most_cold(self, kept: Kept) -> float:
+        """Work limit of pivots from a basis, as a share of a cold solve's."""
+        if not isinstance(kept.dual, SparseDual):
+            return MOST_COLD[1]
+        expected = SHARE_GROWTH * max(self.shares, default=MOST_SHARE)
+        return min(max(expected, LEAST_SHARE), MOST_SHARE)
 
 
 def applies_to(program: BlockProgram) -> bool:
@@ -327,7 +347,8 @@ def cold_work(program: BlockProgram) -> float:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
     products = float((entries * np.minimum(entries, program.n_rows)).sum())
-    once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
+    tiled = TILED if program.n_rows <= DENSE_ROWS else LARGE_TILED
+    once = CALLS + tiled * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
     return COLD_ITERATIONS * once
 
 

@@ -9,6 +9,28 @@ cdef double RATE
 cdef double TIE
 
 
+cdef inline double beyond(double x, double low, double high) noexcept nogil:
+    """Return how far a value is above its upper bound, or below its lower one (negative)."""
+    if x < low:
+        return x - low
+    return x - high if x > high else 0.0
+
+
+cdef inline bint limits(
+    double low, double high, bint at_upper, double cost, double entry, double side, double least, double *step
+) noexcept nogil:
+    """Return whether a variable's reduced cost comes to zero along a row, by a rate above `least`; write when."""
+    cdef double rate = -side * entry
+    if low == high:
+        return False
+    if at_upper:
+        rate, cost = -rate, -cost
+    if rate <= least:
+        return False
+    step[0] = (cost if cost > 0.0 else 0.0) / rate
+    return True
+
+
 cdef class BlockBasis:
     cdef readonly int n_rows, n_blocks, n_columns, n_entries
     cdef readonly object bounds, values, heads, prices, keys, at_uppers, counts

@@ -367,9 +367,7 @@ cdef class BlockBasis:
 
     cdef double excess(self, int v) noexcept nogil:
         """Return how far a variable is above its upper bound, or below its lower one (negative)."""
-        if self.x[v] < self.low[v]:
-            return self.x[v] - self.low[v]
-        return max(self.x[v] - self.high[v], 0.0)
+        return beyond(self.x[v], self.low[v], self.high[v])
 
     cdef void reduced(self, int v, double* cost, double* entry) noexcept nogil:
         """Write the reduced cost of a variable, and its entry in the tableau row of rho."""
@@ -422,15 +420,7 @@ cdef class BlockBasis:
 
     cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil:
         """Return whether a nonbasic variable limits the dual step; write the step at which it does."""
-        cdef double rate = -side * entry
-        if self.low[v] == self.high[v]:
-            return False
-        if self.at_upper[v]:
-            rate, cost = -rate, -cost
-        if rate <= RATE:
-            return False
-        step[0] = max(cost, 0.0) / rate
-        return True
+        return limits(self.low[v], self.high[v], self.at_upper[v], cost, entry, side, RATE, step)
 
     cdef double range_of(self, int v) noexcept nogil:
         """Return how far a variable can move until it, or the key of its settled block, meets its other bound."""

@@ -8,22 +8,30 @@ cdef class SparseDual(BlockBasis):
     cdef readonly Breakpoints ahead
     cdef readonly int pivots, flips, factorisations
     cdef readonly bint stale  # whether factors, prices and values do not fit the basis
-    cdef bint listed  # whether the entries by row are those of the program
     cdef bint swapped  # whether the leaving variable was a key, so that its row's length is not known
     cdef double passes  # operations outside the factors
-    cdef double[::1] norm, now, slope, tau, base_value, kept_norm, row_value, half_row, half_column
-    cdef int[::1] base_start, base_index, fresh_head, row_start, row_column, kicked
-    cdef int[::1] touched, touched_blocks, stamp, spots, rho_spots
+    cdef double[::1] norm, now, slope, tau, base_value, kept_norm, half_row, half_column, over
+    cdef double[::1] until  # how far prices may have moved in all (`moved`) when a block has to be looked at again
+    cdef double[::1] girth  # by how much two reduced costs of a block may approach if prices move by one
+    cdef double moved  # sum over all moves of prices of the largest move of one
+    cdef double reach  # how far a ratio test looks first
+    cdef double longest, rest_size  # largest |entry| of the row, and of its rows that are not read by themselves
+    cdef bint listed  # whether the blocks by row are those of the program
+    cdef int[::1] row_start, row_block
+    cdef int[::1] near  # blocks that meet a large entry of the row
+    cdef int[::1] base_start, base_index, fresh_head, kicked
+    cdef int[::1] stamp, spots, rho_spots
     cdef int[::1] unit_row, old_row  # row of the unit column of an artificial variable; -1 for none
     cdef bint unmeasured  # whether the rows' lengths are to be computed with the next factors
     cdef unsigned char[::1] stuck  # how many directions of an artificial variable have met no breakpoint
-    cdef int n_touched, n_touched_blocks, n_rho, visits
-    cdef bint everywhere  # whether all columns count as touched
+    cdef int n_rho, n_near, visits
     cdef int basic_columns(self, int g, const double[::1] x, int count) noexcept nogil
-    cdef void list_rows(self) noexcept nogil
+    cdef void measure_blocks(self) noexcept nogil
+    cdef void measure_block(self, int g) noexcept nogil
+    cdef void forget_distances(self) noexcept nogil
+    cdef void look(self, int g) noexcept nogil
     cdef int factorise(self) noexcept nogil
     cdef void price(self) noexcept nogil
-    cdef void fill(self) noexcept nogil
     cdef bint restore(self) noexcept nogil
     cdef void straighten(self) noexcept nogil
     cdef void orient(self) noexcept nogil
@@ -32,11 +40,15 @@ cdef class SparseDual(BlockBasis):
     cdef bint is_settled(self, int g) noexcept nogil
     cdef int column_of(self, int v, int at) noexcept nogil
     cdef int loop(self, int last) noexcept nogil
+    cdef void assess(self, int p) noexcept nogil
+    cdef void assess_block(self, int g) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef int choose_artificial(self, double* excess) noexcept nogil
     cdef bint row_of(self, int p) noexcept nogil
-    cdef void spread(self) noexcept nogil
-    cdef void forget(self) noexcept nogil
+    cdef void list_rows(self) noexcept nogil
+    cdef void divide(self) noexcept nogil
+    cdef int gather(self, double side, double end, double reach) noexcept nogil
+    cdef bint read(self, int g, double last, double side, double end) noexcept nogil
     cdef int choose_column(self, double excess, double* step) noexcept nogil
     cdef void entries_of(self, int v, double* cost, double* entry) noexcept nogil
     cdef void consider(self, int v, double side, double* end) noexcept nogil

@@ -1,15 +1,16 @@
 """The dual simplex method on a block program with many coupling rows (docs/method/blocks.md, K9 to K12).
 
 As :class:`.BlockDual`, but the working basis has sparse factors, the rows' lengths are updated from pivot to pivot, and
-a ratio test looks only at blocks with a column in a row of nonzero multiplier.
+a ratio test looks only at blocks whose reduced costs may have come to zero, given how far the prices have moved (K17).
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+cimport cython
+from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.string cimport memcpy, memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, RATE, TIE, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis, beyond, limits
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.simplex.middle_factor cimport MiddleFactor
 
@@ -36,7 +37,10 @@ cdef double AVOID = 1e6  # factor on the squared length of a row whose pivot was
 cdef double LONG = 1e6  # squared length of a row of the inverse above which a start leaves its variable out
 cdef double NOTHING = 1e-14  # smaller multipliers count as zero
 cdef double WRONG = 1e-7  # a reduced cost of an unsettled block is wrong beyond this; the block's basic ones then leave
-cdef double DENSE = 0.1  # share of rows with a multiplier from which all columns are priced
+cdef double WIDER = 4.0  # growth of a ratio test's reach where the breakpoints within it do not suffice
+cdef int NEAR = 64  # one in so many rows, those of the largest multipliers, is read by itself; and at least
+cdef int LEAST_NEAR = 8  # so many
+cdef double ROUNDED = 1e-12  # part of the size of costs and prices by which rounding may shorten a block's distance
 cdef double MOST_WORK = 4e8  # operations of one factorisation
 cdef int ROUNDS = 30  # most times that blocks are settled anew between two pivots
 cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable
@@ -44,6 +48,7 @@ cdef int MOST_TROUBLE = 60  # refused pivots in a row after which a run ends UNS
 cdef int SPARE = 12  # updates of the factors for which there must be room before a pivot
 
 
+@cython.final
 cdef class SparseDual(BlockBasis):
     """The dual simplex method with sparse factors: pivots from a dual feasible basis to an optimal one.
 
@@ -59,25 +64,26 @@ cdef class SparseDual(BlockBasis):
         cdef int m = self.n_rows, n = self.n_columns, blocks = self.n_blocks, total = n + blocks + m
         self.factor, self.ahead = MiddleFactor(m), Breakpoints(total)
         self.factor.most_work = MOST_WORK
-        cdef double[::1] real = np.zeros(5 * m + 2 * n + 1)
+        cdef double[::1] real = np.zeros(6 * m + 2 * n + 2 * blocks + 1)
         self.norm, self.tau, self.kept_norm = real[:m], real[m:2 * m], real[2 * m:3 * m]
-        self.half_row, self.half_column, real = real[3 * m:4 * m], real[4 * m:5 * m], real[5 * m:]
-        self.now, self.slope = real[:n], real[n:]
-        cdef int[::1] whole = np.zeros(2 * m + 1 + m + n + 3 * blocks + 3 * m + 4, dtype=np.int32)
+        self.half_row, self.half_column = real[3 * m:4 * m], real[4 * m:5 * m]
+        self.over, real = real[5 * m:6 * m], real[6 * m:]
+        self.now, self.slope, real = real[:n], real[n:2 * n], real[2 * n:]
+        self.until, self.girth = real[:blocks], real[blocks:2 * blocks]
+        cdef int[::1] whole = np.zeros(4 * m + 3 * blocks + 2, dtype=np.int32)
         self.base_start, self.fresh_head, whole = whole[:m + 1], whole[m + 1:2 * m + 1], whole[2 * m + 1:]
         self.spots, self.rho_spots, whole = whole[:m], whole[m:2 * m], whole[2 * m:]
-        self.touched, whole = whole[:n], whole[n:]
-        self.touched_blocks, self.stamp, self.kicked = whole[:blocks], whole[blocks:2 * blocks], whole[2 * blocks:]
+        self.stamp, self.kicked, self.near = whole[:blocks], whole[blocks:2 * blocks], whole[2 * blocks:]
         self.norm[:] = 1.0
         self.stuck = np.zeros(m, dtype=np.uint8)
         self.unit_row, self.old_row = np.full(m, -1, dtype=np.int32), np.full(m, -1, dtype=np.int32)
         self.unmeasured = True
-        self.row_start = np.zeros(m + 2, dtype=np.int32)
-        self.row_column, self.row_value = np.empty(self.n_entries + 1, dtype=np.int32), np.empty(self.n_entries + 1)
         self.base_index, self.base_value = np.empty(0, dtype=np.int32), np.empty(0)
+        self.row_start, self.row_block = np.zeros(m + 2, dtype=np.int32), np.empty(self.n_entries + 1, dtype=np.int32)
         self.stale, self.listed, self.swapped = True, False, False
-        self.n_touched = self.n_touched_blocks = self.n_rho = self.visits = 0
-        self.everywhere = False
+        self.n_rho = self.n_near = self.visits = 0
+        self.moved, self.reach = 0.0, INFINITY
+        self.measure_blocks()
         self.pivots = self.flips = self.factorisations = 0
         self.passes = 0.0
 
@@ -125,6 +131,7 @@ cdef class SparseDual(BlockBasis):
                     continue
             if not self.settle(g):
                 return False
+        self.forget_distances()
         self.stale = True
         return True
 
@@ -183,6 +190,7 @@ cdef class SparseDual(BlockBasis):
             self.key[g] = keys[g]
             if not (self.rest_block(g) if self.count[g] > 0 else self.settle(g)):
                 return False
+        self.forget_distances()
         self.stale = True
         return True
 
@@ -192,16 +200,19 @@ cdef class SparseDual(BlockBasis):
         BlockBasis.rewrite(self, changed, program, scale, cost)
         with nogil:
             for g in range(self.n_blocks):
+                if changed[g]:
+                    self.change(g)
+                if changed[g] == REWRITTEN:
+                    self.measure_block(g)
+                    self.listed = False
                 if self.count[g] == 0:
                     for j in range(self.column_start[g], self.column_start[g + 1]):
-                        self.cost[j] = cost[j]
+                        if self.cost[j] != cost[j]:
+                            self.cost[j] = cost[j]
+                            self.change(g)
             for p in range(self.n_rows):
                 if self.head[p] == ARTIFICIAL and self.unit_row[p] < 0:
                     self.expel(p)
-            for g in range(self.n_blocks):
-                if changed[g] == REWRITTEN:
-                    self.listed = False
-                    break
 
     cdef void expel(self, int p) noexcept nogil:
         """Let an artificial variable take the place of a basic one that is gone; the factors still have its column."""
@@ -247,6 +258,7 @@ cdef class SparseDual(BlockBasis):
                 if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
+                self.change(g)
                 holds = self.rest_block(g) if self.count[g] > 0 else self.settle(g)
             if holds and not self.stale:
                 self.refresh()
@@ -255,8 +267,8 @@ cdef class SparseDual(BlockBasis):
     # The basis ------------------------------------------------------------------------------------------------------
 
     cdef void list_rows(self) noexcept nogil:
-        """List the entries by row."""
-        cdef int i, j, e, at, m = self.n_rows
+        """List the blocks of each row."""
+        cdef int i, e, g, at, m = self.n_rows
         for i in range(m + 2):
             self.row_start[i] = 0
         for e in range(self.start[self.n_columns]):
@@ -264,15 +276,45 @@ cdef class SparseDual(BlockBasis):
                 self.row_start[self.row[e] + 2] += 1
         for i in range(2, m + 2):
             self.row_start[i] += self.row_start[i - 1]
-        for j in range(self.n_columns):
-            for e in range(self.start[j], self.start[j + 1]):
-                if self.value[e] == 0.0:
-                    continue
-                at = self.row_start[self.row[e] + 1]
-                self.row_column[at], self.row_value[at] = j, self.value[e]
-                self.row_start[self.row[e] + 1] = at + 1
+        for g in range(self.n_blocks):
+            for e in range(self.start[self.column_start[g]], self.start[self.column_start[g + 1]]):
+                if self.value[e] != 0.0:
+                    at = self.row_start[self.row[e] + 1]
+                    self.row_block[at] = g
+                    self.row_start[self.row[e] + 1] = at + 1
         self.listed = True
         self.passes += 2.0 * self.n_entries
+
+    cdef void measure_blocks(self) noexcept nogil:
+        """Measure every block."""
+        cdef int g
+        for g in range(self.n_blocks):
+            self.measure_block(g)
+            self.until[g] = -INFINITY
+
+    cdef void measure_block(self, int g) noexcept nogil:
+        """Note by how much two reduced costs of a block may approach if no price moves by more than one."""
+        cdef int j, e
+        cdef double total, most = 0.0, second = 0.0
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            total = 0.0
+            for e in range(self.start[j], self.start[j + 1]):
+                total += fabs(self.value[e])
+            if total > most:
+                most, second = total, most
+            elif total > second:
+                second = total
+        self.girth[g] = most + second
+
+    cdef void forget_distances(self) noexcept nogil:
+        """Look at every block in the next ratio test."""
+        cdef int g
+        self.moved, self.reach = 0.0, INFINITY
+        for g in range(self.n_blocks):
+            self.until[g] = -INFINITY
+
+    cdef void change(self, int g) noexcept nogil:
+        self.until[g] = -INFINITY
 
     cdef int column_of(self, int v, int at) noexcept nogil:
         """Write the working column of a basic variable from place `at` on; return where it ends."""
@@ -347,6 +389,7 @@ cdef class SparseDual(BlockBasis):
                 self.place[v] = -1
                 if v < first:
                     self.count[self.block(v)] -= 1
+                    self.change(self.block(v))
                     if not self.rest(v) and not self.settle(self.block(v)):
                         return 0
                 elif not self.rest_row(v - first):
@@ -357,6 +400,7 @@ cdef class SparseDual(BlockBasis):
     cdef void price(self) noexcept nogil:
         """Compute the prices of the basis; an artificial variable's cost is the price that its row has."""
         cdef int p, v, k, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double most = 0.0
         cdef double* y = &self.tau[0]
         for p in range(m):
             v = self.head[p]
@@ -369,22 +413,41 @@ cdef class SparseDual(BlockBasis):
                 if k < self.n_columns:
                     y[p] -= self.key_share(v) * self.cost[k]
         self.factor.btran(y)
-        memcpy(&self.y[0], y, m * sizeof(double))
         for p in range(m):
-            v = first + p
-            if self.place[v] >= 0:
-                self.y[p] = 0.0
+            if self.place[first + p] >= 0:
+                y[p] = 0.0
+            most = max(most, fabs(y[p] - self.y[p]))
+        memcpy(&self.y[0], y, m * sizeof(double))
+        self.moved += most
 
-    cdef void fill(self) noexcept nogil:
-        """Compute the costs less usage of all columns."""
-        cdef int j, e
-        cdef double total
-        for j in range(self.n_columns):
-            total = self.cost[j]
+    cdef void look(self, int g) noexcept nogil:
+        """Compute the reduced costs of a block, and how far prices may move before one of them changes its sign."""
+        cdef int j, e, k = self.key[g], s = self.n_columns + g
+        cdef double total, size, largest = 0.0, key_cost = 0.0, near = INFINITY
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            total, size = self.cost[j], fabs(self.cost[j])
             for e in range(self.start[j], self.start[j + 1]):
                 total -= self.value[e] * self.y[self.row[e]]
+                size += fabs(self.value[e] * self.y[self.row[e]])
             self.now[j] = total
-        self.passes += self.start[self.n_columns]
+            largest = max(largest, size)
+        self.passes += 2.0 * (self.start[self.column_start[g + 1]] - self.start[self.column_start[g]])
+        if k < self.n_columns:
+            key_cost = self.now[k]
+            if self.place[s] < 0 and self.low[s] < self.high[s]:
+                near = -key_cost if self.at_upper[s] else key_cost
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j != k and self.place[j] < 0 and self.low[j] < self.high[j]:
+                total = self.now[j] - key_cost
+                near = min(near, -total if self.at_upper[j] else total)
+        if near == INFINITY:
+            self.until[g] = INFINITY
+            return
+        near -= ROUNDED * largest
+        if near <= 0.0:
+            self.until[g] = -INFINITY
+        else:
+            self.until[g] = self.moved + near / self.girth[g] if self.girth[g] > 0.0 else INFINITY
 
     cdef bint restore(self) noexcept nogil:
         """Make fresh factors, prices, costs and values; return False if that fails."""
@@ -402,7 +465,6 @@ cdef class SparseDual(BlockBasis):
                     continue
             self.price()
             self.orient()
-            self.fill()
             if self.release() == 0:
                 break
             rounds += 1
@@ -427,6 +489,7 @@ cdef class SparseDual(BlockBasis):
                 self.head[worst], self.place[v] = ARTIFICIAL, -1
                 if v < first:
                     self.count[self.block(v)] -= 1
+                    self.change(self.block(v))
                     if not self.rest(v):
                         self.settle(self.block(v))
                 else:
@@ -442,6 +505,7 @@ cdef class SparseDual(BlockBasis):
             if self.place[v] >= 0 or self.low[v] == self.high[v] or fabs(self.y[r]) <= TIE:
                 continue
             if fabs(self.low[v] if self.y[r] > 0.0 else self.high[v]) == INFINITY:
+                self.moved += fabs(self.y[r])
                 self.y[r] = 0.0
             else:
                 self.at_upper[v] = self.y[r] < 0.0
@@ -460,16 +524,15 @@ cdef class SparseDual(BlockBasis):
             v = self.head[p]
             if 0 <= v < first:
                 k = self.key[self.block(v)]
-                rest = self.now[v] if v < self.n_columns else 0.0
+                rest = self.cost[v] - self.dot(v, &self.y[0]) if v < self.n_columns else 0.0
                 if k < self.n_columns:
-                    rest -= self.key_share(v) * self.now[k]
+                    rest -= self.key_share(v) * (self.cost[k] - self.dot(k, &self.y[0]))
                 if fabs(rest) > WRONG:
                     self.kicked[self.block(v)] = 1
                 elif v < self.n_columns:
                     self.cost[v] -= rest
-                    self.now[v] -= rest
         for g in range(self.n_blocks):
-            if self.count[g] > 0 and not self.kicked[g] and not self.is_settled(g):
+            if self.count[g] > 0 and not self.kicked[g] and self.until[g] <= self.moved and not self.is_settled(g):
                 self.kicked[g] = 1
             count += self.kicked[g]
         if count:
@@ -480,6 +543,7 @@ cdef class SparseDual(BlockBasis):
                     self.count[self.block(v)] -= 1
             for g in range(self.n_blocks):
                 if self.kicked[g]:
+                    self.change(g)
                     self.settle(g)
             self.stale = True
         return count
@@ -488,16 +552,18 @@ cdef class SparseDual(BlockBasis):
         """Fill settled blocks anew whose reduced costs have a wrong sign; return how many."""
         cdef int g, changed = 0
         for g in range(self.n_blocks):
-            if self.count[g] == 0 and not self.is_settled(g):
+            if self.count[g] == 0 and self.until[g] <= self.moved and not self.is_settled(g):
+                self.change(g)
                 self.settle(g)
                 changed += 1
-        self.passes += self.n_columns
+        self.passes += self.n_blocks
         return changed
 
     cdef bint is_settled(self, int g) noexcept nogil:
         """Return whether the reduced costs of a block have the sign that its bounds require."""
         cdef int j, k = self.key[g], s = self.n_columns + g
         cdef double key_cost = 0.0, cost, least = -TIE if self.count[g] == 0 else -WRONG
+        self.look(g)
         if k < self.n_columns:
             key_cost = self.now[k]
             if self.place[s] < 0 and self.low[s] < self.high[s] \
@@ -542,6 +608,8 @@ cdef class SparseDual(BlockBasis):
             v = self.head[p]
             if 0 <= v < first:
                 self.move_key(v, shift[p])
+        for p in range(m):
+            self.assess(p)
         memset(shift, 0, m * sizeof(double))
         self.passes += self.n_columns + self.n_entries
 
@@ -551,6 +619,8 @@ cdef class SparseDual(BlockBasis):
         cdef double scale = -self.sign(k) * self.sign(v)
         self.head[p], self.place[k] = k, p
         self.key[g], self.place[v] = v, -1
+        self.change(g)
+        self.assess_block(g)
         if self.factor.updates + self.count[g] + 2 >= self.factor.most_updates:
             self.stale = True
             return
@@ -577,16 +647,13 @@ cdef class SparseDual(BlockBasis):
             status = OPTIMAL
             if self.stale:
                 status = OPTIMAL if self.restore() else UNSTABLE
-            elif self.pivots == 0:
-                self.fill()
-                if self.resettle():
-                    self.refresh()
+            elif self.pivots == 0 and self.resettle():
+                self.refresh()
             while status != UNSTABLE:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
                 before = self.pivots
                 status = self.loop(last)
                 rounds = 0 if self.pivots > before else rounds + 1
                 if status == OPTIMAL:
-                    self.fill()
                     if not self.resettle():
                         break
                     if rounds > ROUNDS:
@@ -634,21 +701,17 @@ cdef class SparseDual(BlockBasis):
                     return UNSTABLE
                 continue
             longer = 0
-            self.spread()
             q = self.choose_column(excess, &step)
             if idle and q < 0:
-                self.forget()
                 self.stuck[p] += 1
                 continue
             if q < 0:
-                self.forget()
                 if self.factor.updates > 0 and trouble < MOST_TROUBLE:
                     self.stale = True
                     trouble += 1
                     continue
                 return INFEASIBLE if q == -1 else UNSTABLE
             found = self.pivot(p, q, excess > 0.0, step)
-            self.forget()
             if found == DONE:
                 self.pivots += 1
                 trouble = 0
@@ -663,22 +726,60 @@ cdef class SparseDual(BlockBasis):
             self.stale = True
 
     cdef int choose_row(self, double* excess) noexcept nogil:
-        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in."""
-        cdef int p, v, k, best = -1, best_key = -1, first = self.n_columns + self.n_blocks
-        cdef double most = 0.0, over, tolerance = self.tolerance
-        self.passes += 2.0 * self.n_rows
-        for p in range(self.n_rows):
-            v = self.head[p]
-            over = self.artificial[p] if v == ARTIFICIAL else self.excess(v)
-            if fabs(over) > tolerance and over * over > most * self.norm[p]:
-                most, best, best_key, excess[0] = over * over / self.norm[p], p, -1, over
-            if 0 <= v < first:
-                k = self.key[self.block(v)]
-                over = self.excess(k)
-                if fabs(over) > tolerance and over * over > most * self.norm[p]:
-                    most, best, best_key, excess[0] = over * over / self.norm[p], p, k, over
-        self.swapped = best_key >= 0
+        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in.
+
+        `over` has the square of the larger violation at each position, of its variable or of that one's key; it may be
+        too large where another position has moved the key since.
+        """
+        cdef int p, v, best
+        cdef double most, own, key
+        self.swapped = False
+        while True:  # ends: a position that does not violate a bound is not taken again
+            most, best = 0.0, -1
+            for p in range(self.n_rows):
+                if self.over[p] > most * self.norm[p]:
+                    most, best = self.over[p] / self.norm[p], p
+            self.passes += self.n_rows
+            if best < 0:
+                return -1
+            most = self.over[best]
+            self.assess(best)
+            if self.over[best] >= most:
+                break
+        v = self.head[best]
+        own = self.artificial[best] if v == ARTIFICIAL else beyond(self.x[v], self.low[v], self.high[v])
+        key = 0.0
+        if 0 <= v < self.n_columns + self.n_blocks:
+            v = self.key[self.block_of[v] if v < self.n_columns else v - self.n_columns]
+            key = beyond(self.x[v], self.low[v], self.high[v])
+        self.swapped = fabs(key) > fabs(own)
+        excess[0] = key if self.swapped else own
         return best
+
+    cdef void assess(self, int p) noexcept nogil:
+        """Note by how much the variable at a position, or its key, violates a bound."""
+        cdef int v = self.head[p]
+        cdef double excess, other
+        if v == ARTIFICIAL:
+            excess = fabs(self.artificial[p])
+        else:
+            excess = fabs(beyond(self.x[v], self.low[v], self.high[v]))
+            if v < self.n_columns + self.n_blocks:
+                v = self.key[self.block_of[v] if v < self.n_columns else v - self.n_columns]
+                other = fabs(beyond(self.x[v], self.low[v], self.high[v]))
+                excess = max(excess, other)
+        self.over[p] = excess * excess if excess > self.tolerance else 0.0
+
+    cdef void assess_block(self, int g) noexcept nogil:
+        """Do so for all positions of a block."""
+        cdef int j, s = self.n_columns + g
+        if self.count[g] == 0:
+            return
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if self.place[j] >= 0:
+                self.assess(self.place[j])
+        if self.place[s] >= 0:
+            self.assess(self.place[s])
 
     cdef int choose_artificial(self, double* excess) noexcept nogil:
         """Choose an artificial variable to leave at no cost, in the direction that takes its row's price to zero.
@@ -704,8 +805,10 @@ cdef class SparseDual(BlockBasis):
         memcpy(&self.half_row[0], rho, m * sizeof(double))
         self.factor.half_btran(rho)
         self.n_rho = 0
+        self.longest = 0.0
         for i in range(m):
             if fabs(rho[i]) > NOTHING:
+                self.longest = max(self.longest, fabs(rho[i]))
                 total += rho[i] * rho[i]
                 self.rho_spots[self.n_rho] = i
                 self.n_rho += 1
@@ -717,70 +820,101 @@ cdef class SparseDual(BlockBasis):
 
     # The ratio test -------------------------------------------------------------------------------------------------
 
-    cdef void spread(self) noexcept nogil:
-        """Compute the products of the row with the columns, and list the blocks that have some."""
-        cdef int t, i, e, j, g
-        cdef double rate, total, entries = 0.0
-        cdef double* slope = &self.slope[0]
-        self.visits += 1
-        self.n_touched = self.n_touched_blocks = 0
+    cdef void divide(self) noexcept nogil:
+        """Part the row's entries into few large ones and the rest, and list the blocks that meet a large one."""
+        cdef int t, i, e, g, size, above = 0, most = self.n_rows // NEAR + LEAST_NEAR
+        cdef int[40] counts
+        cdef double limit, entry
+        self.visits += 2
+        self.n_near = 0
+        self.rest_size = 0.0
+        limit = 0.0
+        if self.n_rho > most:
+            memset(counts, 0, sizeof(counts))
+            for t in range(self.n_rho):
+                frexp(fabs(self.rho[self.rho_spots[t]]) / self.longest, &size)
+                counts[min(1 - size, 39)] += 1
+            for size in range(40):  # the entries of at least 2^-size times the longest
+                above += counts[size]
+                if above > most:
+                    limit = 2.0 * ldexp(self.longest, -size)
+                    break
         for t in range(self.n_rho):
             i = self.rho_spots[t]
-            entries += self.row_start[i + 1] - self.row_start[i]
-        self.everywhere = entries > DENSE * self.n_entries + 32.0
-        if self.everywhere:
-            for j in range(self.n_columns):
-                total = 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    total += self.value[e] * self.rho[self.row[e]]
-                slope[j] = total
-            self.passes += self.n_entries + self.n_columns
-            return
-        for t in range(self.n_rho):
-            i = self.rho_spots[t]
-            rate = self.rho[i]
+            entry = fabs(self.rho[i])
+            if entry < limit:
+                self.rest_size = max(self.rest_size, entry)
+                continue
             for e in range(self.row_start[i], self.row_start[i + 1]):
-                j = self.row_column[e]
-                if slope[j] == 0.0:
-                    self.touched[self.n_touched] = j
-                    self.n_touched += 1
-                    slope[j] = 1e-300
-                    g = self.block_of[j]
-                    if self.stamp[g] != self.visits:
-                        self.stamp[g] = self.visits
-                        self.touched_blocks[self.n_touched_blocks] = g
-                        self.n_touched_blocks += 1
-                slope[j] += rate * self.row_value[e]
-                if slope[j] == 0.0:
-                    slope[j] = 1e-300
-        self.passes += 3.0 * entries
+                g = self.row_block[e]
+                if self.stamp[g] < self.visits - 1:
+                    self.stamp[g] = self.visits - 1
+                    self.near[self.n_near] = g
+                    self.n_near += 1
+        self.passes += 4.0 * self.n_rho + 2.0 * self.n_near
 
-    cdef void forget(self) noexcept nogil:
-        """Set the products to zero."""
-        cdef int t
-        if self.everywhere:
-            memset(&self.slope[0], 0, self.n_columns * sizeof(double))
-        else:
-            for t in range(self.n_touched):
-                self.slope[self.touched[t]] = 0.0
-        self.n_touched = self.n_touched_blocks = 0
+    cdef int gather(self, double side, double end, double reach) noexcept nogil:
+        """Add the breakpoints of blocks that a step of `reach` may bring to zero; return how many blocks remain."""
+        cdef int g, t, left = 0
+        cdef double last = self.moved + reach * self.longest
+        for t in range(self.n_near):
+            g = self.near[t]
+            if self.stamp[g] < self.visits and (self.until[g] > last or not self.read(g, last, side, end)):
+                left += self.until[g] < INFINITY
+        self.passes += self.n_near
+        if self.rest_size == 0.0:
+            return left
+        last = self.moved + reach * self.rest_size
+        for g in range(self.n_blocks):
+            if self.until[g] > last:
+                left += self.until[g] < INFINITY
+            elif self.stamp[g] < self.visits - 1 and not self.read(g, last, side, end):
+                left += self.until[g] < INFINITY
+        self.passes += self.n_blocks
+        return left
+
+    cdef bint read(self, int g, double last, double side, double end) noexcept nogil:
+        """Add the breakpoints of a block; return False if its distance turns out to be longer than `last`."""
+        cdef int j, e
+        cdef double total
+        self.look(g)
+        if self.until[g] > last:
+            return False
+        self.stamp[g] = self.visits
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            total = 0.0
+            for e in range(self.start[j], self.start[j + 1]):
+                total += self.value[e] * self.rho[self.row[e]]
+            self.slope[j] = total
+        self.passes += self.start[self.column_start[g + 1]] - self.start[self.column_start[g]]
+        if self.count[g] == 0:
+            self.scan(g, side, end)
+            return True
+        if self.key[g] != self.n_columns + g:
+            self.consider(self.n_columns + g, side, &end)
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j != self.key[g]:
+                self.consider(j, side, &end)
+        return True
 
     cdef void entries_of(self, int v, double* cost, double* entry) noexcept nogil:
         """Write the reduced cost of a variable, and its entry in the tableau row."""
-        cdef int k, r
-        cdef double share
-        if v >= self.n_columns + self.n_blocks:
-            r = v - self.n_columns - self.n_blocks
+        cdef int k, r, n = self.n_columns
+        if v >= n + self.n_blocks:
+            r = v - n - self.n_blocks
             cost[0], entry[0] = self.y[r], -self.rho[r]
             return
-        cost[0] = entry[0] = 0.0
-        if v < self.n_columns:
+        if v < n:
+            k = self.key[self.block_of[v]]
             cost[0], entry[0] = self.now[v], self.slope[v]
-        k = self.key[self.block(v)]
-        if k < self.n_columns:
-            share = self.key_share(v)
-            cost[0] -= share * self.now[k]
-            entry[0] -= share * self.slope[k]
+            if k < n:
+                cost[0] -= self.now[k]
+                entry[0] -= self.slope[k]
+            return
+        k = self.key[v - n]
+        cost[0] = entry[0] = 0.0
+        if k < n:
+            cost[0], entry[0] = self.now[k], self.slope[k]
 
     cdef void consider(self, int v, double side, double* end) noexcept nogil:
         """Add the breakpoint of a variable outside settled blocks; one that cannot flip lowers `end` to its step."""
@@ -788,7 +922,7 @@ cdef class SparseDual(BlockBasis):
         if self.place[v] >= 0:
             return
         self.entries_of(v, &cost, &entry)
-        if not self.step_of(v, cost, entry, side, &here) or here > end[0]:
+        if not limits(self.low[v], self.high[v], self.at_upper[v], cost, entry, side, RATE, &here) or here > end[0]:
             return
         if self.high[v] - self.low[v] == INFINITY:
             end[0] = min(end[0], here + HARRIS / fabs(entry))
@@ -800,11 +934,12 @@ cdef class SparseDual(BlockBasis):
         cdef double key_cost = 0.0, key_entry = 0.0, here
         if k < self.n_columns:
             key_cost, key_entry = self.now[k], self.slope[k]
-            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+            if limits(self.low[s], self.high[s], self.at_upper[s], key_cost, key_entry, side, RATE, &here) \
+                    and here < end:
                 best, end = s, here
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j != k and self.step_of(j, self.now[j] - key_cost, self.slope[j] - key_entry, side, &here) \
-                    and here < end:
+            if j != k and limits(self.low[j], self.high[j], self.at_upper[j], self.now[j] - key_cost,
+                                 self.slope[j] - key_entry, side, RATE, &here) and here < end:
                 best, end = j, here
         if best >= 0:
             self.ahead.add(best, end)
@@ -812,33 +947,36 @@ cdef class SparseDual(BlockBasis):
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
         """Choose the entering variable: the last breakpoint up to which the dual objective rises; earlier ones flip.
 
-        Returns -1 if all breakpoints together do not suffice: the program is infeasible; -2 if they are too many.
+        Blocks are looked at in the order of their distances, while the step goes on. Returns -1 if all breakpoints
+        together do not suffice: the program is infeasible; -2 if they are too many.
         """
-        cdef int v, t, g, j, count = 0, first = self.n_columns + self.n_blocks
-        cdef int blocks = self.n_blocks if self.everywhere else self.n_touched_blocks
+        cdef int v, t, count = 0, rest = 1, first = self.n_columns + self.n_blocks
         cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess), end = INFINITY, here, cost, entry
+        cdef double covered
         self.ahead.size = self.ahead.most = 0
+        self.divide()
         for t in range(self.n_rho):
-            self.consider(first + self.rho_spots[t], side, &end)
-        for t in range(blocks):
-            g = t if self.everywhere else self.touched_blocks[t]
-            if self.count[g] > 0:
-                if self.key[g] != self.n_columns + g:
-                    self.consider(self.n_columns + g, side, &end)
-                for j in range(self.column_start[g], self.column_start[g + 1]):
-                    if j != self.key[g]:
-                        self.consider(j, side, &end)
-        for t in range(blocks):
-            g = t if self.everywhere else self.touched_blocks[t]
-            if self.count[g] == 0:
-                self.scan(g, side, end)
-        self.passes += 4.0 * (self.n_columns if self.everywhere else self.n_touched) + self.n_rho
-        while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
+            v = first + self.rho_spots[t]
+            if self.place[v] < 0 and self.low[v] < self.high[v]:
+                self.consider(v, side, &end)
+        self.passes += 2.0 * self.n_rho
+        covered = min(self.reach / self.longest, end)
+        rest = self.gather(side, end, covered)
+        while True:  # ends: flips are at most FLIPS for each variable, and the reach grows until no block remains
+            if rest and (self.ahead.size == 0 or self.ahead.step[0] > covered):
+                covered = max(WIDER * covered, RATE)
+                if self.ahead.size:
+                    covered = min(covered, self.ahead.step[0])
+                rest = self.gather(side, end, covered)
+                continue
+            if self.ahead.size == 0:
+                return -1
             here = self.ahead.step[0]
             v = self.ahead.take()
             self.entries_of(v, &cost, &entry)
             left -= fabs(entry) * self.range_of(v)
             if left <= self.tolerance:
+                self.reach = max(here * self.longest, RATE)
                 return self.largest_of(v, here, step)
             self.flip(v)
             self.flips += 1
@@ -847,7 +985,8 @@ cdef class SparseDual(BlockBasis):
                 return -2
             if v < first and self.count[self.block(v)] == 0:
                 self.scan(self.block(v), side, end)
-        return -1
+            elif v < first:
+                self.assess_block(self.block(v))
 
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
         """Return the variable with the largest pivot among those whose breakpoint is hardly beyond that of v."""
@@ -870,7 +1009,7 @@ cdef class SparseDual(BlockBasis):
 
     cdef int pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
         """Update prices and values and let q enter at position p."""
-        cdef int i, g, v, t, j, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef int i, g, v, t, m = self.n_rows, first = self.n_columns + self.n_blocks
         cdef double side = -1.0 if to_upper else 1.0, theta, bound = 0.0, cost, entry, rest
         cdef double* alpha = &self.alpha[0]
         cdef bint moves = False
@@ -888,55 +1027,61 @@ cdef class SparseDual(BlockBasis):
         for t in range(self.n_rho):
             i = self.rho_spots[t]
             self.y[i] -= step * side * self.rho[i]
-        if self.everywhere:
-            for j in range(self.n_columns):
-                self.now[j] += step * side * self.slope[j]
-        else:
-            for t in range(self.n_touched):
-                j = self.touched[t]
-                self.now[j] += step * side * self.slope[j]
+        self.moved += fabs(step) * self.rest_size
+        for t in range(self.n_near):
+            self.until[self.near[t]] -= fabs(step) * (self.longest - self.rest_size)
         if q < self.n_columns:  # its reduced cost is zero from now on, whatever the ratio test let pass
             self.cost[q] -= rest
-            self.now[q] -= rest
         for i in range(m):
             if self.shift[i] != 0.0:
                 moves = True
                 break
         if moves:
             self.factor.ftran(&self.shift[0])
-            self.move(&self.shift[0], 1.0)
-            memset(&self.shift[0], 0, m * sizeof(double))
         v = self.head[p]
         if v == ARTIFICIAL:
-            theta = self.artificial[p] / alpha[p]
+            theta = (self.artificial[p] - self.shift[p]) / alpha[p]
         else:
             bound = self.high[v] if to_upper else self.low[v]
-            theta = (self.x[v] - bound) / alpha[p]
-        self.move(alpha, theta)
+            theta = (self.x[v] - self.shift[p] - bound) / alpha[p]
+        if moves:
+            for i in range(m):
+                self.shift[i] += theta * alpha[i]
+            self.move(&self.shift[0], 1.0)
+            memset(&self.shift[0], 0, m * sizeof(double))
+        else:
+            self.move(alpha, theta)
         self.x[q] += theta
         if q < first:
             self.move_key(q, theta)
             self.count[self.block(q)] += 1
+            self.change(self.block(q))
         if v != ARTIFICIAL:
             self.x[v] = bound
             self.at_upper[v] = to_upper
             self.place[v] = -1
             if v < first:
                 self.count[self.block(v)] -= 1
+                self.change(self.block(v))
         if not self.exchange(p):
             return BROKEN
         self.head[p], self.place[q], self.unit_row[p] = q, p, -1
-        self.passes += 6.0 * m + (self.n_columns if self.everywhere else self.n_touched)
+        self.passes += 6.0 * m
         if 0 <= v < first:
             g = self.block(v)
             if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
                 self.shift_block(g, -1.0)
+                self.change(g)
                 if not self.settle(g):
                     return BROKEN
                 self.shift_block(g, 1.0)
                 self.factor.ftran(&self.shift[0])
                 self.move(&self.shift[0], 1.0)
                 memset(&self.shift[0], 0, m * sizeof(double))
+            self.assess_block(g)
+        self.assess(p)
+        if q < first:
+            self.assess_block(self.block(q))
         return DONE
 
     cdef void load(self) noexcept nogil:
@@ -971,17 +1116,23 @@ cdef class SparseDual(BlockBasis):
 
     cdef void move(self, const double* alpha, double theta) noexcept nogil:
         """Lower the basic variables' values by theta times alpha, and update the keys."""
-        cdef int i, v, first = self.n_columns + self.n_blocks
+        cdef int i, v, k, n = self.n_columns, first = n + self.n_blocks
+        cdef double by
         for i in range(self.n_rows):
             if alpha[i] == 0.0:
                 continue
-            v = self.head[i]
+            v, by = self.head[i], theta * alpha[i]
             if v == ARTIFICIAL:
-                self.artificial[i] -= theta * alpha[i]
-                continue
-            self.x[v] -= theta * alpha[i]
-            if v < first:
-                self.move_key(v, -theta * alpha[i])
+                self.artificial[i] -= by
+            else:
+                self.x[v] -= by
+                if v < n:
+                    k = self.key[self.block_of[v]]
+                    self.x[k] += by if k < n else -by
+                elif v < first:
+                    k = self.key[v - n]
+                    self.x[k] -= by
+            self.assess(i)
 
     def true_prices(self, const double[::1] cost):
         """Return the prices of the basis for the given costs, not for the perturbed ones.
