@@ -296,7 +296,7 @@ def make_room(  # type: ignore[no-untyped-def]
             if count > 0:
                 sizes[i] = size
         for _ in range(min(TRIES, len(near))):
-            i = np.argmin(sizes)
+            i = int(np.argmin(sizes))
             if sizes[i] == np.inf:
                 break
             sizes[i] = np.inf
