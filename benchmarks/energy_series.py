@@ -57,7 +57,8 @@ def _pyomo_week(hours: int, weather: Weather) -> Any:
     m.balance = pyo.Constraint(
         m.h,
         rule=lambda m, h: (
-            sum(m.p[u, h] for u in m.u) + m.w[h] + m.shed[h] + sum(m.take[s, h] - m.put[s, h] for s in m.s) == m.demand[h]
+            sum(m.p[u, h] for u in m.u) + m.w[h] + m.shed[h] + sum(m.take[s, h] - m.put[s, h] for s in m.s)
+            == m.demand[h]
         ),
     )
     m.keeps = pyo.Constraint(
