@@ -315,6 +315,8 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     largest: dict[str, float] = {}
     for each in sets:
         largest |= {key: max(largest.get(key, 0.0), amount) for key, amount in each.need.items()}
+    limit_s = float(whole("spec.maximumExecutionTimeSeconds", part(document, "spec", "maximumExecutionTimeSeconds"), 0))
+    limit_s = limit_s if limit_s > 0.0 else math.inf
     admission = part(document, "status", "admission")
     if isinstance(admission, dict) and condition(document, "QuotaReserved"):
         queue = str(admission.get("clusterQueue"))
@@ -323,7 +325,7 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
         began = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
         leaves, took = bool(condition(document, "Evicted")), (_assigned(document, admission),)
-        return WatchedJob(name, queue, priority, took, True, came, began, pod=largest, evicted=leaves)
+        return WatchedJob(name, queue, priority, took, True, came, began, pod=largest, evicted=leaves, limit_s=limit_s)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
     queue = rules.queue_of.get(local, "")
     if queue not in rules.groups:
@@ -335,7 +337,12 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     held = held or refused or ("" if options else NO_FLAVOR)
     unclear = unclear or rules.unclear.get(queue, "") or _topology(sets, queue, rules)
     return WatchedJob(
-        name, queue, priority, options or ({},), False, came, held=held, pod=largest, ways=ways, unclear=unclear
+        *(name, queue, priority, options or ({},), False, came),
+        held=held,
+        pod=largest,
+        ways=ways,
+        unclear=unclear,
+        limit_s=limit_s,
     )
 
 
