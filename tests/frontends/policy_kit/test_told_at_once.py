@@ -13,6 +13,7 @@ from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.hare.courses import Courses
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policy_kit import RoundPolicy, share_of_time
+from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import Cluster, DuplicateJobError, InvalidJobError, Job, JoinedAtOnce, UnknownJobError
 
@@ -103,3 +104,48 @@ def test_a_refused_call_changes_nothing(make, application):
             policy.update_jobs({"j0": {"progress": 0.5}, **wrong})
     assert list(policy.jobs) == ["j0", "j1"]
     assert policy.service["j0"].progress == 0.0
+
+
+class Counted(dict):
+    """A dict that counts the entries looked up or passed over."""
+
+    touched = 0
+
+    def __getitem__(self, key):
+        self.touched += 1
+        return super().__getitem__(key)
+
+    def values(self):
+        self.touched += len(self)
+        return super().values()
+
+    def items(self):
+        self.touched += len(self)
+        return super().items()
+
+    def __iter__(self):
+        self.touched += len(self)
+        return super().__iter__()
+
+
+def touched_by_a_round(make, application: str, waiting: int) -> tuple[int, int]:
+    """Services and notes of waiting that a later round touches: one job ends, one comes, those that ran progressed."""
+    inner = make()
+    policy = Ageing(inner, cluster(), 1e9)
+    policy.add_jobs(jobs(waiting, application))
+    held = policy.plan(0.0).allocations
+    policy.plan(300.0)
+    inner.service, policy._since = Counted(inner.service), Counted(policy._since)
+    gone, *stay = held
+    policy.remove_jobs([gone])
+    policy.add_jobs([Job("new", application, 300.0, 2e6)])
+    policy.update_jobs({name: {"progress": 0.25} for name in stay})
+    policy.plan(600.0)
+    return inner.service.touched, policy._since.touched
+
+
+@pytest.mark.parametrize(("make", "application"), [(hare, "resnet50"), (chronus, "cifar10")])
+def test_a_round_does_not_touch_the_services_of_waiting_jobs(make, application):
+    few, many = (touched_by_a_round(make, application, waiting) for waiting in (60, 600))
+    assert max(few) <= 200
+    assert max(many) <= max(few) + 32  # of the 32 GPUs others may have more or fewer jobs; 540 more wait

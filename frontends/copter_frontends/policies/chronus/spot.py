@@ -66,8 +66,9 @@ class SpotCluster:
             return
         rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
         share, whole_s = np.array(list(progress.values())), self._times[rows, 5]
+        runs = whole_s < np.inf
         self._times[rows, 4] = share
-        self._times[rows, 0] = np.where(whole_s < np.inf, (1.0 - share) * np.where(whole_s < np.inf, whole_s, 0.0), np.inf)
+        self._times[rows[runs], 0] = (1.0 - share[runs]) * whole_s[runs]
 
     def due(self, job_id: str, until_s: float) -> None:
         """Note a job's last deadline."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.policies.hare.courses import Courses
 from copter_frontends.policies.hare.instance import Floats, Ints
 from copter_frontends.policies.hare.job import HareJob
-from copter_frontends.policies.hare.courses import Courses
 from copter_frontends.policies.hare.task_times import JobTimes
 from copter_frontends.vocabulary import Allocation
 
