@@ -100,6 +100,8 @@ def measured(kind: str, seed: int, setting: str, count: int) -> dict[str, Any]:
         out.mkdir()
         controller = _controller(cluster, kind) if setting == "copter" else None
         try:
+            if controller is not None:
+                cluster.until((cluster.folder / "alive").exists, "the controller's first step", 60.0)
             began = time.time() + 1.0
             submitted = []
             for at, job in enumerate(jobs):
@@ -153,7 +155,7 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
     log = (cluster.folder / "controller.log").open("wb")
     return subprocess.Popen(
         [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.15",
-         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address],
+         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address, "--alive", str(cluster.folder / "alive")],
         env={**cluster.env, "SLURM_JWT": cluster.token()}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
