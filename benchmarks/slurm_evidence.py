@@ -3,16 +3,19 @@
     python benchmarks/slurm_evidence.py run [--kinds rigid,mixed,moldable] [--seeds 1,2,3] [--settings ...] [--jobs 200]
     python benchmarks/slurm_evidence.py page
 
-`run` keeps each stream's figures beside the page of results as soon as it ends; `page` makes the page from them.
+`run` keeps each stream's figures beside the page of results as soon as it ends, and goes on where it was stopped; `page`
+makes the page from them.
 Slurm comes from packages: tests/slurm/cluster.sh install.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--settings", default=",".join(SETTINGS))
     parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--again", action="store_true", help="Run streams that the file has already.")
     given = parser.parse_args(arguments)
     if given.what == "page":
         PAGE.write_text(page(json.loads(DATA.read_text())))
@@ -58,18 +62,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for seed in given.seeds.split(","):
         for kind in given.kinds.split(","):
             for setting in given.settings.split(","):
-                if setting != "fifo-a100" or kind == "mixed":
-                    row = measured(kind, int(seed), setting, given.jobs)
+                key = (kind, int(seed), setting, given.jobs)
+                if (setting != "fifo-a100" or kind == "mixed") and (given.again or not _is_kept(key)):
+                    row = measured(*key)
                     print(json.dumps(row), flush=True)
                     _keep(row)
 
 
+def _key(row: dict[str, Any]) -> tuple[str, int, str, int]:
+    return row["kind"], row["seed"], row["setting"], row["jobs"]
+
+
+def _kept() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(DATA.read_text()) if DATA.exists() else []
+    return rows
+
+
+def _is_kept(key: tuple[str, int, str, int]) -> bool:
+    return any(_key(row) == key for row in _kept())
+
+
 def _keep(row: dict[str, Any]) -> None:
-    rows = json.loads(DATA.read_text()) if DATA.exists() else []
-    key = ("kind", "seed", "setting", "jobs")
-    rows = [each for each in rows if any(each[name] != row[name] for name in key)] + [row]
-    rows.sort(key=lambda each: (KINDS.index(each["kind"]), each["seed"], list(SETTINGS).index(each["setting"])))
-    DATA.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n")
+    """Add a stream's figures to the file; runs beside each other wait for one another."""
+    with Path(tempfile.gettempdir(), "copter-slurm-evidence.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rows = [each for each in _kept() if _key(each) != _key(row)] + [row]
+        rows.sort(key=lambda each: (KINDS.index(each["kind"]), each["seed"], list(SETTINGS).index(each["setting"])))
+        DATA.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n")
 
 
 def measured(kind: str, seed: int, setting: str, count: int) -> dict[str, Any]:
@@ -81,6 +100,8 @@ def measured(kind: str, seed: int, setting: str, count: int) -> dict[str, Any]:
         out.mkdir()
         controller = _controller(cluster, kind) if setting == "copter" else None
         try:
+            if controller is not None:
+                cluster.until((cluster.folder / "alive").exists, "the controller's first step", 60.0)
             began = time.time() + 1.0
             submitted = []
             for at, job in enumerate(jobs):
@@ -134,7 +155,7 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
     log = (cluster.folder / "controller.log").open("wb")
     return subprocess.Popen(
         [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.15",
-         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address],
+         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address, "--alive", str(cluster.folder / "alive")],
         env={**cluster.env, "SLURM_JWT": cluster.token()}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -132,6 +132,7 @@ CONF
       echo "AccountingStorageType=accounting_storage/slurmdbd"
       echo "AccountingStorageHost=127.0.0.1"
       echo "AccountingStoragePort=$((port + 2))"
+      echo "AccountingStoragePass=$state/munge/socket"
       echo "AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:t4"
       echo "AccountingStorageEnforce=limits,qos"
     fi

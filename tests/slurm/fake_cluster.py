@@ -50,8 +50,12 @@ class FakeCluster:
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> FakeCluster:
-        """Start the cluster."""
-        self._script("start", timeout_s=120)
+        """Start the cluster; one that does not start leaves nothing behind."""
+        try:
+            self._script("start", timeout_s=120)
+        except BaseException:
+            self.__exit__()
+            raise
         lines = (self.state / "env").read_text().splitlines()
         told = dict(line.removeprefix("export ").split("=", 1) for line in lines)
         self.env = {**os.environ, **told, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}

@@ -173,13 +173,13 @@ class Controller:
     def close(self) -> Step:
         """Hand every job that waits under the controller to Slurm."""
         done = Step()
-        jobs = [job.id for job in self.door.read().jobs.values() if job.waits and job.id in self.own]
         updates = []
-        for name in jobs:
-            own, back = self.own[name][0], partial(self.door.release, name)
-            if name in self.asked:
-                back = partial(self.door.take_back, name, 0, own.required, _gpus(own, own.gpus), own.comment)
-            updates.append((name, "is Slurm's again", back))
+        for job in self.door.read().jobs.values():
+            if job.waits and job.id in self.own:
+                own, back = self.own[job.id][0], partial(self.door.release, job.id)
+                if asked_before(job.comment) is not None:
+                    back = partial(self.door.take_back, job.id, 0, own.required, _gpus(own, own.gpus), own.comment)
+                updates.append((job.id, "is Slurm's again", back))
         self._update_all(done, updates)
         return done
 
@@ -234,7 +234,14 @@ class Controller:
             os.replace(spare, self.learned)
 
     def _check_asked(self, cluster: ClusterNow, done: Step) -> None:
-        """Drop asked starts that were made, and take back those that Slurm did not make in time."""
+        """Drop asked starts that were made, and take back those that Slurm did not make in time, or put back in line.
+
+        A job that Slurm puts back, as its node was lost, still has the nodes of its start: it would wait for the lost one.
+        """
+        for job in cluster.jobs.values():
+            if job.waits and job.id in self.own and job.id not in self.asked and asked_before(job.comment) is not None:
+                self._ran.pop(job.id, None)
+                self._take_back(job, f"is back in line ({job.reason or 'not started'})", done)
         for name, asked in list(self.asked.items()):
             job = cluster.jobs.get(name)
             if job is None or not job.waits:
@@ -244,13 +251,17 @@ class Controller:
                     self.lag_s += LAG_SHARE * (min(lag, self.options.give_up_s) - self.lag_s)
                 del self.asked[name]
             elif cluster.now_s - asked.at_s >= self.options.give_up_s:
-                own = self.own[name][0]
                 done.given_up += 1
-                gpus, seconds = _gpus(own, own.gpus), self.options.lease_s
-                back = partial(self.door.take_back, name, seconds, own.required, gpus, own.comment)
-                self._update_all(done, [(name, f"gives up ({job.reason or 'not started'})", back)])
+                self._take_back(job, f"gives up ({job.reason or 'not started'})", done)
                 del self.asked[name]
                 self.refused[name] = (cluster.now_s + self.options.give_up_s, "Slurm did not start it where planned")
+
+    def _take_back(self, job: JobNow, text: str, done: Step) -> None:
+        own, seconds = self.own[job.id][0], self.options.lease_s
+        back = partial(self.door.take_back, job.id, seconds, own.required, _gpus(own, own.gpus), own.comment)
+        if self._update_all(done, [(job.id, text, back)])[0] and not self.options.dry_run:
+            job.required, job.gpus, job.comment, job.reason = own.required, own.gpus, own.comment, "BeginTime"
+            job.begins_s = self.door.now_s() + seconds
 
     def _see_soon_free(self, cluster: ClusterNow, runs_s: Mapping[str, float]) -> None:
         """Count what a running job holds as free once it is expected to end within the time that a start takes.
