@@ -61,8 +61,8 @@ class SpotCluster:
     def progress_of(self, progress: Mapping[str, float]) -> None:
         """Note the progress of many jobs."""
         if len(self.modes.seen):  # measured times may have changed
-            for job_id, share in progress.items():
-                self.progressed(job_id, share)
+            for job_id in progress:
+                self.progressed(job_id, progress[job_id])
             return
         rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
         share, whole_s = np.array(list(progress.values())), self._times[rows, 5]
