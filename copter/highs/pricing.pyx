@@ -28,7 +28,7 @@ cdef double least_cost(Block *b, int k, double lack) noexcept nogil:
     """Cost of filling the main row by shares of the columns from k on, which are sorted by their cost of a unit."""
     cdef double cost = 0.0, part
     cdef double *h = b.h + b.main * b.n
-    while lack > 0.0 and k < b.n and h[k] > 0.0:
+    while lack > 0.0 and k < b.n and h[k] > 0.0:  # ends: k grows to b.n
         part = lack / h[k]
         if part <= b.cap[k]:
             return cost + b.w[k] * part
@@ -68,7 +68,7 @@ cdef void branch(Block *b, int k, double cost) noexcept nogil:
     most = min(most, b.cap[k])
     falls = b.h[b.main * b.n + k] > 0.0  # then smaller values cost more in the end
     v, step = (most, -1.0) if falls else (0.0, 1.0)
-    while 0.0 <= v <= most and b.nodes > 0:
+    while 0.0 <= v <= most and b.nodes > 0:  # ends: v moves by one, nodes count down
         for i in range(b.m):
             b.lack[i] -= b.h[i * b.n + k] * v
         b.t[k] = v
@@ -243,7 +243,7 @@ cdef void sort_by_rate(const double *h, const double *w, int *order, double *rat
         rates[j] = w[j] / h[j] if h[j] > 0.0 else LARGEST * (1.0 + w[j])
     for i in range(1, n):
         j, k = order[i], i
-        while k > 0 and rates[order[k - 1]] > rates[j]:
+        while k > 0 and rates[order[k - 1]] > rates[j]:  # ends: k falls to 0
             order[k] = order[k - 1]
             k -= 1
         order[k] = j
