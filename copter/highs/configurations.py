@@ -24,6 +24,7 @@ Places = NDArray[np.int64]
 
 MOST_ROWS, MOST_COLUMNS = 8, 256  # own rows and columns of a request that has configurations
 LEAST_SHARE = 0.8  # share of the integer columns that configurations must cover
+MOST_USAGE = 4_000_000  # requests with configurations times rows of the master: so many numbers are kept a few times
 LEAST_GROUPS = 1.0  # requests with configurations, as a multiple of the coupling rows
 NODES, MOST_NODES = 2_000, 200_000  # nodes of one request's search, at first and at most; ten times more if none helps
 PENALTY = 100.0  # cost of a unit that a row lacks, in units of 1 + the largest cost of a unit
@@ -82,7 +83,8 @@ class Configurations:
         covered = int(self.taken.sum()) >= LEAST_SHARE * max(int(program.integrality.sum()), 1)
         contiguous = bool((np.diff(program.group) >= 0).all())
         choosing = self.count > 0 and self._is_choice(rows, low, fine)
-        self.is_fit = covered and contiguous and self.count >= LEAST_GROUPS * coupling and not choosing
+        small = self.count * int(self.is_kept.sum()) <= MOST_USAGE and self.count >= LEAST_GROUPS * coupling
+        self.is_fit = covered and contiguous and small and not choosing
         if self.is_fit:
             self._blocks(rows, low, fine, size, own_rows)
 
@@ -149,7 +151,7 @@ class Configurations:
         dear = np.where(
             np.isfinite(self.row_upper), -self.penalty, np.where(np.isfinite(self.row_lower), self.penalty, 0.0)
         )
-        if not all(self._priced(each) for each in (np.zeros_like(y), dear, y)):
+        if not all(self._priced(each, until) for each in (np.zeros_like(y), dear, y)):
             return False
         self._load()
         self._improve(y, until, over, NODES, True)
@@ -171,14 +173,14 @@ class Configurations:
                 return
             near = SMOOTH * best + (1.0 - SMOOTH) * y
             before, bound = len(self.cost), self.bound
-            self._priced(near)
+            self._priced(near, until)
             if self.bound > bound:
                 best = near
             fresh = slice(before, None)
             gain = self.cost[fresh] - self.usage[fresh] @ y - self.shares_cost[self.group[fresh]]
             if not (gain < -SMALL_COST).any():
                 bound = self.bound
-                self._priced(y)
+                self._priced(y, until)
                 if self.bound > bound:
                     best = y
             if len(self.cost) == before:
@@ -192,12 +194,12 @@ class Configurations:
     def _is_closed(self) -> bool:
         return not self.is_short and self.value - self.bound <= CLOSE * abs(self.value)
 
-    def _priced(self, y: Floats) -> bool:
+    def _priced(self, y: Floats, until: float) -> bool:
         """Add each request's cheapest configuration at prices; returns whether every request has one."""
         program = self.program
         reduced = program.cost[self.columns] - self.of_columns.T @ y
         x, least = self.last.copy(), np.zeros(self.count)
-        self.is_exact = self.pricer.price(reduced, x, least, self.nodes) == self.count
+        self.is_exact = self.pricer.price(reduced, x, least, self.nodes, until) == self.count
         if np.isnan(x[self.first[:-1]]).any():
             return False
         self.last = x

@@ -4,6 +4,7 @@ import numpy as np
 
 from libc.math cimport ceil, fabs, isinf
 from libc.stdlib cimport free, malloc
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef double FEASIBLE = 1e-9  # a private row holds if it lacks at most this times (1 + |side|)
 cdef double LARGEST = 1e15  # a lack or value above this is none
@@ -109,15 +110,19 @@ cdef class Pricer:
         self.widest = int(np.diff(first).max(initial=0))
         self.tallest = 2 * int(np.diff(row_first).max(initial=0))
 
-    def price(self, const double[::1] reduced, double[::1] x, double[::1] bound, long long nodes):
+    def price(
+        self, const double[::1] reduced, double[::1] x, double[::1] bound, long long nodes, double until = LARGEST
+    ):
         """Write each block's cheapest point into `x` and a lower bound on its cost into `bound`.
 
         `x` has a point of each block on entry, whose first entry is NaN if none is known; blocks without one keep the
         NaN. A bound of -inf: costs without end. A block whose search takes more than `nodes` nodes has the bound of
-        its relaxation. Returns the number of blocks whose search was complete.
+        its relaxation, and so have those that are left at the time `until` of ``time.perf_counter()``. Returns the
+        number of blocks whose search was complete.
         """
         cdef int n = self.widest, m = self.tallest, g
         cdef int whole = 0
+        cdef timespec moment
         cdef double *room = <double *>malloc((4 * n + m + m * n + 2 * m * (n + 1) + 2 * n + m + 16) * sizeof(double))
         cdef int *order = <int *>malloc((n + 1) * sizeof(int))
         if room == NULL or order == NULL:
@@ -126,6 +131,9 @@ cdef class Pricer:
             raise MemoryError
         with nogil:
             for g in range(<int>self.first.shape[0] - 1):
+                clock_gettime(CLOCK_MONOTONIC, &moment)
+                if moment.tv_sec + 1e-9 * moment.tv_nsec >= until:
+                    nodes = 0
                 whole += self.one(g, reduced, x, bound, nodes, room, order)
         free(room)
         free(order)

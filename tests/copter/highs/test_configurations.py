@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from copter.highs import configurations
 from copter.highs.configurations import NODES, Configurations, moved_prices
 from copter.highs.pricing import Pricer
 from copter.highs.search import Search, Warm
@@ -54,6 +55,9 @@ def test_price_equals_enumeration(seed: int) -> None:
     few = np.zeros(1)  # with too few nodes the bound is that of a relaxation
     pricer.price(d, np.full(n, np.nan), few, 1)
     assert few[0] <= best + 1e-8
+    late = np.zeros(1)  # and where time is over
+    pricer.price(d, np.full(n, np.nan), late, 100_000, 0.0)
+    assert late[0] <= best + 1e-8
 
 
 def test_costs_without_end_have_no_bound() -> None:
@@ -166,6 +170,22 @@ def test_programs_of_other_kinds_do_not_fit() -> None:
         np.arange(n) % 2 == 0, groups,
     )  # fmt: skip
     assert not Configurations(mixed, mixed.col_lower, mixed.col_upper).is_fit
+
+
+def test_time_that_is_over_ends_the_generation_at_once() -> None:
+    program = knapsacks(3)
+    found = Configurations(program, program.col_lower, program.col_upper)
+    if found.generate(None, 0.0, lambda: False):
+        assert found.bound <= optimum(program) + 1e-6
+    else:
+        assert found.bound == -np.inf
+
+
+def test_programs_whose_table_of_usage_would_be_large_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = knapsacks(0)
+    assert Configurations(program, program.col_lower, program.col_upper).is_fit
+    monkeypatch.setattr(configurations, "MOST_USAGE", 10)
+    assert not Configurations(program, program.col_lower, program.col_upper).is_fit
 
 
 def test_prices_move_with_their_rows() -> None:
