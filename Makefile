@@ -177,7 +177,7 @@ $(VENV)/.made:
 
 # The extensions are built in place, those whose sources have changed; then one editable install.
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
-	@echo "The compiled modules (one to two minutes on two cores)"
+	@echo "The compiled modules: each is named when it is built (minutes; a quarter of an hour on a busy machine)"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@COPTER_BUILT=1 $(PIP) --no-build-isolation --editable .
 	@touch $@

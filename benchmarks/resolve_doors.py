@@ -25,6 +25,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin after a call, on the account of what follows
 
 import cvxpy as cp
+import energy_series
 import linopy
 import numpy as np
 import pandas as pd
@@ -197,7 +198,14 @@ SERIES: dict[str, Series] = {
     "CVXPY, 100 x 2,000, half full, all sides": lambda r: cvxpys(100, 2_000, 50, "b", 1.0, r),
     "CVXPY, 1,000 x 20,000, 1% of the sides": lambda r: cvxpys(1_000, 20_000, 5, "b", 0.01, r),
     "linopy, 60 units, 96 hours, all loads and prices": linopys,
+    "linopy, rolling dispatch, windows of 48 hours, 24 on": energy_series.linopy_rolling,
+    "linopy, lot sizes relaxed, all sides by up to 20%": lambda r: energy_series.linopy_lots("sides", r),
+    "linopy, lot sizes relaxed, all costs by up to 20%": lambda r: energy_series.linopy_lots("costs", r),
     "Pyomo, 70 x 1,200, 40 capacities": pyomos,
+    "Pyomo, rolling dispatch, windows of 48 hours, 24 on": energy_series.pyomo_rolling,
+    "Pyomo, a week's dispatch, loads and wind by up to 2%": lambda r: energy_series.pyomo_overlays(0.02, 0.0, r),
+    "Pyomo, a week's dispatch, loads and wind by up to 30%": lambda r: energy_series.pyomo_overlays(0.3, 0.0, r),
+    "Pyomo, a week's dispatch, prices by up to 20%": lambda r: energy_series.pyomo_overlays(0.0, 0.2, r),
     "PyPSA, 20 buses, windows of 48 hours, 24 kept": lambda r: windows(r, solver_name="copter"),
     "PyPSA, 20 buses, windows of 48 hours, 1 hour on": lambda r: hourly(1, r),
     "PyPSA, 20 buses, windows of 48 hours, 3 hours on": lambda r: hourly(3, r),

@@ -3,8 +3,8 @@
     python benchmarks/slurm_evidence.py run [--kinds rigid,mixed,moldable] [--seeds 1,2,3] [--settings ...] [--jobs 200]
     python benchmarks/slurm_evidence.py page
 
-`run` keeps each stream's figures beside the page of results as soon as it ends, and goes on where it was stopped; `page`
-makes the page from them.
+`run` keeps each stream's figures beside the page of results as soon as it ends, and goes on where it was stopped;
+`page` makes the page from them.
 Slurm comes from packages: tests/slurm/cluster.sh install.
 """
 
@@ -155,7 +155,8 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
     log = (cluster.folder / "controller.log").open("wb")
     return subprocess.Popen(
         [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.15",
-         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address, "--alive", str(cluster.folder / "alive")],
+         "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address,
+         "--alive", str(cluster.folder / "alive")],
         env={**cluster.env, "SLURM_JWT": cluster.token()}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.highs import configurations
+from copter.highs.configurations import Configurations, moved_prices
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
@@ -28,6 +30,8 @@ CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of a
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
 CORE_FACTORS = (1, 3)  # sizes of the cores that are tried until one has a point
 ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leaves open
+GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and for proving their bound
+CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch and bound
 TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
@@ -45,6 +49,7 @@ GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved earl
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
+CHOICES = "configurations"
 LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
@@ -59,6 +64,8 @@ class Warm:
     lp : highspy.Highs or None
     basis : (list, list) or None
         Statuses of columns and rows.
+    prices : ndarray or None
+        Prices of the last program's rows at the best bound of its configurations.
     misses : int
         Tasks in a row that ended without a point.
     is_rough : bool
@@ -69,6 +76,7 @@ class Warm:
         self.program: Program | None = None
         self.lp: Any = None
         self.basis: tuple[list[Any], list[Any]] | None = None
+        self.prices: Floats | None = None
         self.misses = 0
         self.is_rough = True
 
@@ -173,7 +181,12 @@ class Search:
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self, changed: Mask) -> None:
-        self._from_start(changed)
+        start = self.task.start
+        if start is not None and np.isfinite(start).all():
+            self.offer(start, LAST)
+        self._by_configurations()
+        if not self.over():
+            self._from_start(changed)
         if self.is_small and not self.over():
             if self.is_rough:
                 self._relaxed(SMALL_DIVE_SHARE)
@@ -202,11 +215,51 @@ class Search:
         if self.x is not None and not self.over():
             self._neighbourhoods(0.0)
 
+    def _by_configurations(self) -> None:
+        """Take requests' whole columns as one option each (M19), where the program has such requests."""
+        found = Configurations(self.program, self.lower, self.upper)
+        known = moved_prices(self.warm.prices, self.task.rows_from, self.A.shape[0])
+        self.warm.prices = None
+        if not found.is_fit or not found.generate(known, self._in(GENERATION_SHARE), self.over):
+            return
+        for nodes in (0, configurations.NODES, configurations.MOST_NODES):
+            if nodes:
+                found.improve(self._in(GENERATION_SHARE), self.over, nodes)
+            self.warm.prices = found.prices
+            self.better_bound(found.bound)
+            if self.over():
+                return
+            self._chosen(found, found.rounded(self._in(GENERATION_SHARE)))
+        if not self.over():
+            lp, kept = found.restricted(self.value)
+            k = len(found.rest)
+
+            def whole(part: Floats) -> Floats:
+                x = found.point_of(kept[part[k:] > 0.5])
+                x[found.rest] = part[:k]
+                return x
+
+            self._branch(lp, CHOICE_SHARE * self.left_s, CHOICES, whole, None, None)
+
+    def _in(self, share: float) -> float:
+        """Return the time at which a share of the time left is over."""
+        return time.perf_counter() + share * min(self.left_s, 60.0)
+
+    def _chosen(self, found: Configurations, choice: NDArray[np.int64]) -> None:
+        """Offer the point of a choice of configurations, with the other columns as cheap as they can be."""
+        x = found.point_of(choice)
+        if not len(found.rest):
+            self.offer(x, CHOICES)
+        elif float(self.cost[found.columns] @ x[found.columns]) < self.value or not self.offer(x, CHOICES):
+            free = np.zeros(self.n, dtype=bool)
+            free[found.rest] = True
+            self._part(free, x, GENERATION_SHARE * self.left_s, CHOICES)
+
     def _from_start(self, changed: Mask) -> None:
         """Find a first point: the start, the start after single moves or repaired, or single moves alone."""
         start = self.task.start
         if start is not None and np.isfinite(start).all():
-            holds = self.offer(start, LAST)
+            holds = self.offer(start, LAST) or self.holds(start)
             base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
             self._moved(base, LAST if holds else REPAIRED)
             if not holds and not self.warm.is_rough and not self.over():
@@ -720,7 +773,7 @@ class Search:
             ghost.found(float(lp.c @ values))
             ghost.of(float(info.objective_function_value))
             x = whole(values)
-            better = float(self.cost @ x) < self.value - 1e-9 * (1.0 + abs(self.value))
+            better = self.x is None or float(self.cost @ x) < self.value - 1e-9 * (1.0 + abs(self.value))
             if better and not self.offer(x, by):
                 self._complete(x, by)
         if bounds and status != highspy.HighsModelStatus.kInfeasible:

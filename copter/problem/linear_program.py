@@ -76,7 +76,10 @@ def require_semicontinuous(least: Floats, lower: Floats, upper: Floats) -> None:
         if least[at] < 0.0:
             raise InvalidDataError(f"semicontinuous[{at}] is {least[at]}, must be >= 0 (0: not semi-continuous)")
         if lower[at] != 0.0:
-            raise InvalidDataError(f"column {at} is semi-continuous: its lower bound is {lower[at]}, must be 0")
+            raise InvalidDataError(
+                f"column {at} is semi-continuous: its lower bound is {lower[at]}, must be 0; a column that is zero or "
+                f"at least {lower[at]} has semicontinuous[{at}] = {lower[at]} and lower bound 0"
+            )
         if not least[at] <= upper[at] < np.inf:
             raise InvalidDataError(
                 f"column {at} is zero or at least {least[at]}: its upper bound is {upper[at]}, must be finite and above"

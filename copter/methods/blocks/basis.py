@@ -36,13 +36,16 @@ CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
 FEW_ROWS = 64
 PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
 # cost of a multiplication in the tiled factorisation, relative to one in a pivot: of up to DENSE_ROWS rows, and of more
-TILED, LARGE_TILED = 0.1, 0.035
+TILED = 0.1
+LARGE_TILED = 0.035
 # Work limit of pivots that start from prices and from a basis, in cold solves; each failure halves it.
 MOST_COLD = (2.0, 1.25)
 SPARSE_COST = 2.6  # cost of an operation with sparse factors, relative to one in a cold solve
 # Work limit of pivots with sparse factors from a basis, as a share of a cold solve's: so many times what the last
 # rounds took at most, within these bounds. So a round that falls out of line costs little more than a cold one.
-SHARE_GROWTH, LEAST_SHARE, MOST_SHARE = 2.0, 0.2, 1.0
+SHARE_GROWTH = 2.0
+LEAST_SHARE = 0.2
+MOST_SHARE = 1.0
 SHARES = 3  # rounds that count for it
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower

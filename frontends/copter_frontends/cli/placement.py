@@ -18,6 +18,7 @@ COLUMNS = (
     ("worth running", "worth_running", "{:,.0f}"),
     ("servers used", "servers_used", "{:,.1f}"),
     ("fullest dimension", "fullest", "{:.2%}"),
+    ("moved", "moved", "{:,}"),
     ("refused", "refused", "{:,}"),
 )
 
@@ -133,6 +134,20 @@ def placement_options(several: bool) -> list[click.Parameter]:
             metavar="ROUND:SERVER[-LAST]",
             help="Bring lost or draining servers back. May be given again.",
         ),
+        click.Option(
+            ["--migrations"],
+            type=share,
+            default=0.0,
+            show_default=True,
+            help="Share of the running tasks that copter may move in a round; then its gap is to a bound with moves.",
+        ),
+        click.Option(
+            ["--move-cost"],
+            type=FiniteRange(min=0),
+            default=0.0,
+            show_default=True,
+            help="Worth that each move costs.",
+        ),
         click.Option(["--rounds"], type=count, help="Rounds  [default: 50; all of a trace]"),
         click.Option(
             ["--warmup-rounds"],
@@ -182,7 +197,15 @@ def run(**options: Any) -> int:
     try:
         workload = _workload(options)
         schemes = [
-            make_scheme(name, workload, options["threads"] or 0, options["time_limit"]) for name in options["schemes"]
+            make_scheme(
+                name,
+                workload,
+                options["threads"] or 0,
+                options["time_limit"],
+                options["migrations"],
+                options["move_cost"],
+            )
+            for name in options["schemes"]
         ]
     except CopterError as error:
         raise InputError(str(error)) from error

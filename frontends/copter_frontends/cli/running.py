@@ -19,6 +19,7 @@ from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.preparing import prepare, read_inputs, rewards_of
+from copter_frontends.cli.pulse import told
 from copter_frontends.cli.saving import RunInputs, Saver
 from copter_frontends.policies.registry.names import DEADLINE_NAMES
 from copter_frontends.policies.registry.policies import POLICIES
@@ -251,7 +252,9 @@ def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
         raise InputError(f"--compare highs: {error}; pip install highspy") from error
-    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
+    comparison = HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
+    comparison.around = lambda index: told(lambda: f"HiGHS solves the program of round {index + 1} for comparison")
+    return comparison
 
 
 def _write(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 from copter.errors import SettingsError
@@ -53,8 +54,11 @@ class Ageing:
         self.policy, self.after_s = policy, after_s
         self._nodes = NodeInventory(cluster)
         self._jobs: dict[str, Job] = {}
-        self._since: dict[str, float] = {}  # time from which each job without GPUs waits
-        self._held: Mapping[str, Allocation] = {}
+        self._came: dict[str, int] = {}  # by job, the number of entries that were made before it came
+        self._since: dict[str, tuple[float, int, str]] = {}  # entry of each job without GPUs: time from which it waits
+        self._waits: list[tuple[float, int, str]] = []  # heap of entries, also of jobs that have GPUs or left since
+        self._noted = 0  # entries made so far: among equal times, the one made first is first
+        self._held: dict[str, Allocation] = {}
         self._pins: dict[str, Allocation] = {}  # those of the caller
         self._turns: dict[str, Turn] = {}
 
@@ -92,7 +96,14 @@ class Ageing:
             self._note(job)
 
     def _note(self, job: Job) -> None:
-        self._jobs[job.id], self._since[job.id] = job, job.submit_s
+        self._jobs[job.id], self._came[job.id] = job, self._noted
+        self._wait(job.id, job.submit_s)
+
+    def _wait(self, job_id: str, since_s: float) -> None:
+        """Note that a job waits from this time on."""
+        self._since[job_id] = since_s, self._noted, job_id
+        heappush(self._waits, self._since[job_id])
+        self._noted += 1
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Tell the policy of a change."""
@@ -109,9 +120,8 @@ class Ageing:
             self._forget(job_id)
 
     def _forget(self, job_id: str) -> None:
-        for each in (self._jobs, self._since, self._pins, self._turns):
+        for each in (self._jobs, self._came, self._since, self._pins, self._turns, self._held):
             each.pop(job_id, None)
-        self._held = {name: held for name, held in self._held.items() if name != job_id}
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add GPUs to the policy."""
@@ -148,12 +158,12 @@ class Ageing:
             self._end(job_id)
         self._give_turns(now_s)
         plan = self.policy.plan(now_s, deadline_s)
-        for job_id in self._jobs:
-            if job_id in plan.allocations:
-                self._since.pop(job_id, None)
-            else:
-                self._since.setdefault(job_id, now_s)
-        self._held = plan.allocations
+        for job_id in plan.allocations:
+            self._since.pop(job_id, None)
+        stopped = [job_id for job_id in self._held if job_id not in plan.allocations]
+        for job_id in sorted(stopped, key=self._came.__getitem__):
+            self._wait(job_id, now_s)
+        self._held = dict(plan.allocations)
         return plan
 
     def _end(self, job_id: str) -> None:
@@ -163,13 +173,20 @@ class Ageing:
 
     def _give_turns(self, now_s: float) -> None:
         """Give turns in order of waiting, until one must wait for the turns of others."""
-        late = [name for name, since_s in self._since.items() if now_s - since_s >= self.after_s]
-        for job_id in sorted(late, key=self._since.__getitem__):
+        again = list[tuple[float, int, str]]()  # jobs that wait on unless the plan has GPUs for them
+        while self._waits and now_s - self._waits[0][0] >= self.after_s:
+            first = heappop(self._waits)
+            job_id = first[2]
+            if self._since.get(job_id) != first:
+                continue
+            again.append(first)
             given = self._place(job_id)
             if given is not None:
                 self._turns[job_id] = Turn(given, now_s + self.turn_s)
             elif self._turns and self._runs_without_turns(job_id):
-                return
+                break
+        for each in again:
+            heappush(self._waits, each)
 
     def _place(self, job_id: str) -> Allocation | None:
         """Pin a job to GPUs, free ones if there are any; None if the policy accepts no pin."""

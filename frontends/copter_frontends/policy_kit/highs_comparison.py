@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -61,12 +63,15 @@ class HighsComparison:
     ----------
     is_on : bool
         Whether programs are compared; False during the warm-up.
+    around : callable (number of the compared round) -> context manager
+        Entered around each comparison, which may take minutes: a command line reports there that HiGHS is at work.
     """
 
     def __init__(self, policy: LpPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
         self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
         self.rounds: list[ComparedRound] = []
         self.is_on = True
+        self.around: Callable[[int], AbstractContextManager[None]] = lambda index: nullcontext()
         self.cold_limit_hit = False
         self._seen = 0
         self._mirror: HighsMirror | None = None
@@ -79,7 +84,8 @@ class HighsComparison:
             return
         index, self._seen = self._seen, self._seen + 1
         if index >= self.skip and (index - self.skip) % self.every == 0:
-            self.compare(index - self.skip)
+            with self.around(index - self.skip):
+                self.compare(index - self.skip)
 
     def compare(self, index: int) -> ComparedRound | None:
         """Solve the policy's last LP with HiGHS and record the result; None before the first plan."""

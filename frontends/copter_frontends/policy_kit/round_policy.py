@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -105,9 +105,8 @@ class RoundPolicy(ABC):
         """Queue a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
-        sizes = list(self.sizes(job))
-        first = [self.fits_empty(job, kind, gpus) for gpus in sizes[:1] for kind in self.nodes.types]  # all are checked
-        if not any(first) and not any(self.fits_empty(job, k, gpus) for k in self.nodes.types for gpus in sizes[1:]):
+        if not self.fits_somewhere(job):
+            sizes = list(self.sizes(job))
             there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
             wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
             raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
@@ -118,6 +117,40 @@ class RoundPolicy(ABC):
         if not job.preemptible:
             self._settled[job.id] = None
         self._arrivals += 1
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job; on an error none is added."""
+        added, arrivals = list[str](), self._arrivals
+        try:
+            for job in jobs:
+                self.add_job(job)
+                added.append(job.id)
+        except Exception:
+            for job_id in reversed(added):
+                self.remove_job(job_id)
+            self._arrivals = arrivals
+            raise
+
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
+        for job_id in job_ids:
+            self.job(job_id)
+        for job_id in dict.fromkeys(job_ids):
+            self.remove_job(job_id)
+
+    def note_progress(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+        """Store the ``progress`` of many jobs and return it; on an error, as in :meth:`update_job`, none is stored."""
+        progress = dict[str, float]()
+        for job_id, facts in told.items():
+            self.job(job_id)
+            share = facts.get("progress")
+            if len(facts) != 1 or type(share) is not float or not 0.0 <= share <= 1.0:  # most are told this alone
+                check_facts(job_id, facts)
+            if share is not None:
+                progress[job_id] = float(share)
+        for job_id, share in progress.items():
+            self.service[job_id].progress = share
+        return progress
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Update a job's ``progress``; other changes are checked by :func:`.check_facts`."""
@@ -266,6 +299,12 @@ class RoundPolicy(ABC):
             return self.jobs[job_id]
         except KeyError:
             raise UnknownJobError(f"job {job_id!r} is not known: never added, or removed already") from None
+
+    def fits_somewhere(self, job: Job) -> bool:
+        """Whether a job would fit on some type of an empty cluster; all types are checked for its first size."""
+        sizes = list(self.sizes(job))
+        first = [self.fits_empty(job, kind, gpus) for gpus in sizes[:1] for kind in self.nodes.types]
+        return any(first) or any(self.fits_empty(job, kind, gpus) for kind in self.nodes.types for gpus in sizes[1:])
 
     def fits_empty(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Whether a job would fit on a type of an empty cluster."""

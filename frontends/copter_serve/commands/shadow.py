@@ -114,6 +114,8 @@ def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
 
 def _end(summary: dict[str, Any], as_json: bool) -> int:
     """Print the findings; returns exit code 1 if nothing could be seen."""
+    from copter_serve.queues.reservations import wait_words
+
     now = summary["now"]
     if as_json:
         print_json(summary)
@@ -128,6 +130,9 @@ def _end(summary: dict[str, Any], as_json: bool) -> int:
         for each in now["starts"]:
             where = f" on {', '.join(each['nodes'])}" if each["nodes"] else f" in {', '.join(each['flavors'])}"
             click.echo(f"  could start: {each['job']}{where} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
+        for each in now["estimates"]:
+            if each["starts_in_s"]:
+                click.echo(f"  estimated start: {each['job']} in {wait_words(each['starts_in_s'])}")
         for each in now["unclear"]:
             click.echo(f"  may start or not: {each['job']}: {each['why']}")
         for each in now["unfair"]:

@@ -127,3 +127,16 @@ def reserved(
         found[job] = Reservation(choice, start, backfills=start < latest)
         latest = max(latest, start)
     return found
+
+
+def wait_words(seconds: float | None) -> str:
+    """Return a wait as people say it."""
+    if seconds is None:
+        return "not known"
+    return (
+        f"{seconds / 3600:.1f} h"
+        if seconds >= 5400
+        else f"{seconds / 60:.0f} min"
+        if seconds >= 90
+        else f"{seconds:.0f} s"
+    )

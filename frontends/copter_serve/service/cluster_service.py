@@ -178,15 +178,19 @@ class ClusterService:
 
     async def _read(self, document: Any) -> Delta:
         if isinstance(document, dict):
-            require_few(document)
+            for _ in require_few(document):
+                await asyncio.sleep(0)
         steps = Delta.reading(document)
         while True:
             try:
                 next(steps)
             except StopIteration as done:
                 found: Delta = done.value
-                return found
+                break
             await asyncio.sleep(0)
+        for _ in self.state.checking(found):
+            await asyncio.sleep(0)
+        return found
 
     # Plans --------------------------------------------------------------------------------------------------------
 

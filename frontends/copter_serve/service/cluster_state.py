@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.vocabulary import Cluster
 from copter_serve.service.cluster_record import MOST_NODES, ClusterRecord
-from copter_serve.service.delta import Delta, Pin
+from copter_serve.service.delta import PAUSE_NAMES, Delta, Pin
 from copter_serve.service.fields import at
 from copter_serve.service.job_record import JobRecord, Table, require_few_sizes, table_document
 from copter_serve.service.limits import check_numbers, check_rates, check_weight
@@ -88,6 +88,14 @@ class ClusterState:
 
     # A delta ------------------------------------------------------------------------------------------------------
 
+    def checking(self, delta: Delta) -> Generator[None, None, None]:
+        """Do in steps what :meth:`resolve` does with the jobs to add, as far as it does not depend on the state."""
+        for k, (job_id, job) in enumerate(delta.add_jobs.items()):
+            self._check_job(f"/add_jobs/{k}", job)
+            delta.documents[job_id] = job.document()
+            if k % PAUSE_NAMES == PAUSE_NAMES - 1:
+                yield
+
     def resolve(self, delta: Delta, now_s: float) -> Change:
         """Check a delta against the current state; returns its changes with every node named. Raises Problem.
 
@@ -103,7 +111,8 @@ class ClusterState:
                 raise conflict(
                     f"/add_jobs/{k}", f"job {job_id!r} is there already", "remove it in the same delta to replace it"
                 )
-            self._check_job(f"/add_jobs/{k}", job)
+            if job_id not in delta.documents:
+                self._check_job(f"/add_jobs/{k}", job)
         for k, (job_id, what) in enumerate(delta.change_jobs.items()):
             self._require_job(f"/change_jobs/{k}", job_id, delta, gone)
             if "weight" in what:
@@ -135,7 +144,10 @@ class ClusterState:
             for job_id, job in delta.add_jobs.items():
                 if job.submit_s is None:
                     delta.add_jobs[job_id] = replace(job, submit_s=now_s)
-            change["add_jobs"] = [job.document() for job in delta.add_jobs.values()]
+            change["add_jobs"] = [
+                delta.documents[name] | {"submit_s": job.submit_s} if name in delta.documents else job.document()
+                for name, job in delta.add_jobs.items()
+            ]
         if delta.change_jobs:
             change["change_jobs"] = list(delta.change_jobs.values())
         if delta.throughputs:

@@ -18,6 +18,7 @@ FIELDS = frozenset(
 PAUSE_EVERY = 50  # entries read before other tasks get the processor
 PAUSE_NAMES = 2_000  # names read before other tasks get the processor
 MOST_DEADLINES = 1_000  # most deadlines of a job
+MOST_JOBS = 10_000  # most jobs to add or to change in one delta: they are applied in one step, as a whole
 MOST_ENTRIES = 100_000  # most entries of a field, such as jobs to add
 
 Pin = tuple[str, tuple[tuple[str, int], ...]]
@@ -41,6 +42,8 @@ class Delta:
     set_capacity : dict of GPU type to GPUs
     add_nodes : dict of GPU type to node ids
     pins : dict of job id to (GPU type, nodes), or None to unpin
+    documents : dict of job id to document
+        Documents of the jobs to add, once `ClusterState.checking` has looked at them.
     """
 
     id: str | None = None
@@ -53,6 +56,7 @@ class Delta:
     add_nodes: dict[str, list[str]] = field(default_factory=dict)
     remove_nodes: list[str] = field(default_factory=list)
     pins: dict[str, Pin | None] = field(default_factory=dict)
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, value: Any) -> Delta:
@@ -124,20 +128,25 @@ def _digest(document: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def require_few(told: Mapping[str, Any]) -> None:
-    """Raise Problem 422 for a field with too many entries, before any of them is read."""
+def require_few(told: Mapping[str, Any]) -> Generator[None, None, None]:
+    """Raise Problem 422 for a field with too many entries, before any of them is read; pauses as `Delta.reading`."""
     for name, value in told.items():
         parts = value.values() if name == "add_nodes" and isinstance(value, dict) else ()
         for each in (value, *parts):
-            if isinstance(each, list | dict) and len(each) > MOST_ENTRIES:
-                raise too_many(f"/{name}", len(each), "entries")
+            most = MOST_JOBS if name in ("add_jobs", "change_jobs", "throughputs") else MOST_ENTRIES
+            if isinstance(each, list | dict) and len(each) > most:
+                raise too_many(f"/{name}", len(each), "entries", most)
     total = 0
-    for where, table in tables_of(told):
+    for k, (where, table) in enumerate(tables_of(told)):
         sizes = sizes_of(table)
         require_few_sizes(where, sizes)
         total += sizes
+        if k % PAUSE_NAMES == PAUSE_NAMES - 1:
+            yield
     if total > MOST_ENTRIES:
-        raise too_many("/throughputs" if "throughputs" in told else "/add_jobs", total, "throughputs in all")
+        raise too_many(
+            "/throughputs" if "throughputs" in told else "/add_jobs", total, "throughputs in all", MOST_ENTRIES
+        )
 
 
 def tables_of(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -154,9 +163,9 @@ def tables_of(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield at("/throughputs", name), table
 
 
-def too_many(where: str, found: int, what: str) -> Problem:
+def too_many(where: str, found: int, what: str, most: int) -> Problem:
     """Return the problem of a field with too much in it."""
-    return invalid(where, f"has {found:,} {what}, at most {MOST_ENTRIES:,} are taken", "send several deltas")
+    return invalid(where, f"has {found:,} {what}, at most {most:,} are taken", "send several deltas")
 
 
 def _names(where: str, value: Any) -> Generator[None, None, list[str]]:

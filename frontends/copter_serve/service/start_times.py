@@ -7,7 +7,7 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from copter_serve.queues.reservations import Choice, Reservation, reserved
+from copter_serve.queues.reservations import Choice, Reservation, reserved, wait_words
 from copter_serve.service.cluster_state import ClusterState
 from copter_serve.service.job_record import JobRecord
 
@@ -91,7 +91,9 @@ def wait_lines(waits: Mapping[str, Any], most: int = 8) -> list[str]:
     """Return differing waits as lines of text; none if there are none."""
     if not waits["jobs"]:
         return []
-    told = [f"{job} ({_words(then)} -> {_words(now)})" for job, (then, now) in list(waits["jobs"].items())[:most]]
+    told = [
+        f"{job} ({wait_words(then)} -> {wait_words(now)})" for job, (then, now) in list(waits["jobs"].items())[:most]
+    ]
     count = f"{waits['sooner']:,} would start sooner, {waits['later']:,} later"
     return [f"  estimated starts: {count}: {', '.join(told)}", f"  the estimate assumes that {waits['assumed']}"]
 
@@ -105,15 +107,3 @@ def _waits(state: ClusterState, held: Held) -> dict[str, float | None]:
 
 def _number(seconds: float | None) -> float:
     return 1e18 if seconds is None else seconds
-
-
-def _words(seconds: float | None) -> str:
-    if seconds is None:
-        return "not known"
-    return (
-        f"{seconds / 3600:.1f} h"
-        if seconds >= 5400
-        else f"{seconds / 60:.0f} min"
-        if seconds >= 90
-        else f"{seconds:.0f} s"
-    )

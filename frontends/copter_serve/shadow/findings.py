@@ -9,6 +9,7 @@ from typing import Any
 from copter_serve.queues.fair_shares import FairShares
 from copter_serve.queues.quota_tree import SLACK
 from copter_serve.shadow.start_model import StartModel, StartPlan
+from copter_serve.shadow.wait_estimates import wait_estimates
 from copter_serve.views import ClusterView, WatchedJob
 
 MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
@@ -44,6 +45,8 @@ class Findings:
         Waiting jobs that may not start even if there is room.
     unclear : list of dict
         Waiting jobs of which it is not known whether they may start if there is room; they count in the bound only.
+    estimates : list of dict
+        When the first waiting jobs could start, as :func:`~.wait_estimates.wait_estimates` has it.
     waiting, running : int
     skipped : list of str
     not_modelled : list of str
@@ -64,6 +67,7 @@ class Findings:
     scattered: list[dict[str, Any]] = field(default_factory=list)
     held: list[dict[str, Any]] = field(default_factory=list)
     unclear: list[dict[str, Any]] = field(default_factory=list)
+    estimates: list[dict[str, Any]] = field(default_factory=list)
     waiting: int = 0
     running: int = 0
     skipped: list[str] = field(default_factory=list)
@@ -86,6 +90,7 @@ def find(view: ClusterView, model: StartModel, at_s: float) -> Findings:
     found.not_modelled = view.not_modelled
     found.certified = plan.bound_is_certified and not view.not_modelled and not view.skipped
     _plan(view, plan, {job.id: job for job in able}, found)
+    found.estimates = wait_estimates(view, plan, at_s)
     sure = [job for job in able if not job.unclear]
     _fairness(view, sure, found)
     _priorities(view, sure, found)

@@ -7,6 +7,8 @@ from html import escape
 from typing import Any
 
 from copter_frontends.report.page import STYLE, text_of
+from copter_serve.queues.reservations import wait_words
+from copter_serve.shadow.wait_estimates import ASSUMED
 from copter_serve.shadow.watch import Shadow, stamp
 
 REFRESH_S = 5  # seconds between two reloads of a live page
@@ -29,6 +31,11 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             _section(
                 "Waiting: jobs that could have run",
                 _table(summary["jobs"], ("job", "waited_for_nothing_s")),
+            ),
+            _section(
+                "Estimated starts",
+                _table([_estimate(each) for each in now["estimates"]], ("job", "queue", "units", "starts", "on")),
+                f"<p>An estimate: {escape(ASSUMED)}. Not known: it waits for a job without a time limit.</p>",
             ),
             _section(
                 "Fairness: jobs that wait for borrowers, within their own queue's quota or with a smaller share",
@@ -118,6 +125,12 @@ def _picture(history: Sequence[tuple[float, float, float, float]]) -> str:
         f'<polyline points="{used}" fill="none" stroke="#3b7dd8" stroke-width="2"/></svg>'
         "<p>Blue: in use. Dashed: with the plan.</p>"
     )
+
+
+def _estimate(line: dict[str, Any]) -> dict[str, Any]:
+    seconds = line["starts_in_s"]
+    words = "not known" if seconds is None else "now" if seconds == 0.0 else f"in {wait_words(seconds)}"
+    return line | {"starts": words + (" (backfill)" if line["backfills"] else "")}
 
 
 def _section(title: str, *parts: str) -> str:

@@ -236,7 +236,8 @@ class Controller:
     def _check_asked(self, cluster: ClusterNow, done: Step) -> None:
         """Drop asked starts that were made, and take back those that Slurm did not make in time, or put back in line.
 
-        A job that Slurm puts back, as its node was lost, still has the nodes of its start: it would wait for the lost one.
+        A job that Slurm puts back, as its node was lost, still has the nodes of its start: it would wait for the
+        lost one.
         """
         for job in cluster.jobs.values():
             if job.waits and job.id in self.own and job.id not in self.asked and asked_before(job.comment) is not None:

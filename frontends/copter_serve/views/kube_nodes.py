@@ -18,6 +18,7 @@ PRESSURES = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
+HOSTNAME = "kubernetes.io/hostname"  # label by which each node is a domain of its own
 ENDED = ("Succeeded", "Failed")
 PODS = "pods"  # resource of which each pod takes one
 MOST_PODS = 110.0  # pods of a node that does not say how many
@@ -177,6 +178,46 @@ def unread(spec: Any) -> str:
                 if part({"at": port}, "at", "hostPort"):
                     return "ports of nodes (hostPort) are not modelled"
     return ""
+
+
+def keep_apart(pods: Sequence[Document], hosts: Mapping[str, Host]) -> None:
+    """Mark the nodes around pods whose required anti-affinity keeps a waiting pod away: who may start there is unclear.
+
+    A pod that is already placed keeps others out of its domain, too, by its own rule about their labels.
+    """
+    waiting = [
+        (part(each, "metadata", "namespace"), part(each, "metadata", "labels") or {})
+        for each in pods
+        if not part(each, "spec", "nodeName") and part(each, "status", "phase") not in ENDED
+    ]
+    for each in pods:
+        own, at = part(each, "metadata", "namespace"), hosts.get(str(part(each, "spec", "nodeName") or ""))
+        if at is None or part(each, "status", "phase") in ENDED:
+            continue
+        rules = part(each, "spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+        for term in entries("podAntiAffinity", rules):
+            key, inside = part({"at": term}, "at", "topologyKey"), {"at": term}
+            spaces = [own] if not part(inside, "at", "namespaces") else part(inside, "at", "namespaces")
+            anywhere = part(inside, "at", "namespaceSelector") is not None
+            if not any(
+                (anywhere or space in spaces) and selects(part(inside, "at", "labelSelector"), labels)
+                for space, labels in waiting
+            ):
+                continue
+            for host in hosts.values():
+                same = host is at or (key != HOSTNAME and host.labels.get(str(key)) == at.labels.get(str(key)))
+                if same and not host.node.closed:
+                    host.node.unclear = host.node.unclear or f"the anti-affinity of {named(each)} keeps pods out"
+
+
+def selects(selector: Any, labels: Mapping[str, Any]) -> bool:
+    """Whether a label selector matches labels; none matches nothing, an empty one everything."""
+    if not isinstance(selector, dict):
+        return False
+    wanted = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
+    ] + entries("matchExpressions", selector.get("matchExpressions"))
+    return all(matches(each, {str(key): str(value) for key, value in labels.items()}) for each in wanted)
 
 
 def held_back(pod: Document) -> str:

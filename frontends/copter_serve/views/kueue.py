@@ -32,6 +32,10 @@ VERSIONS = ("v1beta2", "v1beta1")
 PLURALS = ("cohorts", "clusterqueues", "localqueues", "resourceflavors", "workloads")
 BOOST = f"{GROUP}/priority-boost"
 GATES = f"{GROUP}/admission-gated-by"
+RULES_ON_WORKLOADS = {  # annotations that change which flavors or how much quota a workload needs
+    f"{GROUP}/workload-allowed-resource-flavors": "its list of allowed flavors is not modelled",
+    f"{GROUP}/workload-slice-replacement-for": "it takes the place of another workload, which is not modelled",
+}
 MOST_OPTIONS = 16  # most combinations of flavors that are listed
 MOST_COUNTS = 64  # most numbers of pods of a workload that starts with fewer than it asks for
 NO_FLAVOR = "no flavor of its queue fits it"
@@ -112,6 +116,8 @@ def kueue_view(documents: Sequence[Document], now_s: float | None = None) -> Clu
     tree, groups = _tree(kinds)
     rules = _rules(kinds, groups, namespaces, time.time() if now_s is None else now_s)
     view = ClusterView("kueue", tree, [], skipped=skipped, not_modelled=list(UNSEEN))
+    if not rules.flavors:
+        view.not_modelled.append("labels and taints of flavors: there is no ResourceFlavor among the documents")
     if any(part(each, "spec", "namespaceSelector") is None for each in kinds["ClusterQueue"]):
         view.not_modelled.append("namespaces of ClusterQueues without a namespaceSelector")
     for each in kinds.get("Workload", []):
@@ -185,6 +191,12 @@ def _rules(
         )
         if checks:
             unclear[name] = "the admission checks of its queue decide, too"
+        elif part(each, "spec", "concurrentAdmissionPolicy"):
+            unclear[name] = "the concurrentAdmissionPolicy of its queue is not modelled"
+        elif part(each, "spec", "queueingStrategy") == "StrictFIFO" and part(
+            each, "spec", "admissionScope", "admissionMode"
+        ) not in (None, "NoAdmissionFairSharing"):
+            unclear[name] = "its queue's order by past usage (admissionScope) is not modelled"
     own = {
         named(each)
         for each in kinds["ClusterQueue"]
@@ -315,6 +327,8 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     largest: dict[str, float] = {}
     for each in sets:
         largest |= {key: max(largest.get(key, 0.0), amount) for key, amount in each.need.items()}
+    limit_s = float(whole("spec.maximumExecutionTimeSeconds", part(document, "spec", "maximumExecutionTimeSeconds"), 0))
+    limit_s = limit_s if limit_s > 0.0 else math.inf
     admission = part(document, "status", "admission")
     if isinstance(admission, dict) and condition(document, "QuotaReserved"):
         queue = str(admission.get("clusterQueue"))
@@ -323,7 +337,7 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
         began = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
         leaves, took = bool(condition(document, "Evicted")), (_assigned(document, admission),)
-        return WatchedJob(name, queue, priority, took, True, came, began, pod=largest, evicted=leaves)
+        return WatchedJob(name, queue, priority, took, True, came, began, pod=largest, evicted=leaves, limit_s=limit_s)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
     queue = rules.queue_of.get(local, "")
     if queue not in rules.groups:
@@ -333,9 +347,14 @@ def _job(document: Document, rules: Rules) -> WatchedJob | None:
     held = _held(document, rules.now_s) or rules.stopped.get(queue) or rules.stopped.get(local, "")
     refused, unclear = _namespace(name.rpartition("/")[0], queue, rules)
     held = held or refused or ("" if options else NO_FLAVOR)
-    unclear = unclear or rules.unclear.get(queue, "") or _topology(sets, queue, rules)
+    unclear = unclear or rules.unclear.get(queue, "") or _topology(sets, queue, rules) or _unread(document, sets)
     return WatchedJob(
-        name, queue, priority, options or ({},), False, came, held=held, pod=largest, ways=ways, unclear=unclear
+        *(name, queue, priority, options or ({},), False, came),
+        held=held,
+        pod=largest,
+        ways=ways,
+        unclear=unclear,
+        limit_s=limit_s,
     )
 
 
@@ -348,6 +367,25 @@ def _topology(sets: Sequence[PodSet], queue: str, rules: Rules) -> str:
     ]
     asks = any(each.topology for each in sets)
     return "places in a topology are not modelled" if any(named_by) or asks else ""
+
+
+def _unread(document: Document, sets: Sequence[PodSet]) -> str:
+    """Return what of a workload decides about its start and is not modelled; empty if there is nothing."""
+    notes = part(document, "metadata", "annotations") or {}
+    found = next((why for name, why in RULES_ON_WORKLOADS.items() if notes.get(name)), "")
+    if any(entries("resourceClaims", part({"at": each.spec}, "at", "resourceClaims")) for each in sets):
+        found = found or "resourceClaims are not modelled"
+    own = {each.name: each for each in sets}
+    for at, told in enumerate(entries("status.resourceRequests", part(document, "status", "resourceRequests"))):
+        each = own.get(str(part({"at": told}, "at", "name") or "main"))
+        counted = amounts(f"status.resourceRequests[{at}]", part({"at": told}, "at", "resources"))
+        if each is not None and any(
+            not math.isclose(amount, each.need.get(name, 0.0) * each.count, rel_tol=1e-6, abs_tol=1e-9)
+            for name, amount in counted.items()
+            if name != "pods"
+        ):
+            found = found or "Kueue counts other amounts than its pods ask for (status.resourceRequests)"
+    return found
 
 
 def _namespace(namespace: str, queue: str, rules: Rules) -> tuple[str, str]:
@@ -388,6 +426,8 @@ def _held(document: Document, now_s: float) -> str:
     for each in part(document, "status", "conditions") or []:
         if isinstance(each, dict) and each.get("type") == "Requeued" and each.get("status") == "False":
             return f"it is not in its queue: {each.get('reason') or 'Requeued is False'}"
+        if isinstance(each, dict) and each.get("type") == "QuotaReserved" and each.get("reason") == "OnHold":
+            return "it is not in its queue: OnHold"
     if condition(document, "DeactivationTarget"):
         return "it is being deactivated"
     return ""

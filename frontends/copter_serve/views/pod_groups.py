@@ -30,7 +30,7 @@ from copter_serve.views.documents import (
     unix_time,
     whole,
 )
-from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, needs_of, occupy, unread
+from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, keep_apart, needs_of, occupy, unread
 from copter_serve.views.kube_shared_gpus import MEMORY_LABEL, arrangements, is_reservation, memory_of, shared_of
 from copter_serve.views.starts import Pods, Way
 from copter_serve.views.view import GPUS, ClusterView, ViewError, WatchedJob, pooled
@@ -39,7 +39,10 @@ FLAVOR = "node"
 VOLCANO = "scheduling.volcano.sh"
 VOLCANO_VERSIONS = ("v1beta1",)
 KAI_LIST = "rawObjects"
-GROUP_NOTES = ("pod-group-name", "scheduling.k8s.io/group-name")
+GROUP_NOTES = ("pod-group-name", "scheduling.k8s.io/group-name", f"{VOLCANO}/group-name")
+REVOCABLE = "volcano.sh/revocable-zone"  # label of nodes that take certain jobs, at certain hours
+NUMA = "volcano.sh/numa-topology-policy"  # annotation of pods
+NODE_POOL = "kai.scheduler/node-pool"  # label of what one of several schedulers of KAI's owns
 TASK = "volcano.sh/task-spec"  # annotation of the task that a pod is of
 FIXED_PRIORITY = 100  # KAI never stops jobs of this priority and above, and keeps them within their queue's quota
 DEFAULT_PRIORITY = {"kai": 50, "volcano": 0}  # of groups without a priority class
@@ -152,6 +155,7 @@ def pod_group_view(source: str, kinds: Kinds) -> ClusterView:
     hosts = Hosts(kinds["Node"], skipped)
     device = next((name for name in GPUS if any(name in host.node.total for host in hosts.all.values())), GPUS[0])
     pods, loose = _pods(source, kinds, hosts, skipped)
+    keep_apart(kinds.get("Pod", []), hosts.all)
     if source == "kai":
         _share_gpus(hosts, pods, loose, kinds, device)
     total: dict[Share, float] = {}
@@ -166,6 +170,7 @@ def pod_group_view(source: str, kinds: Kinds) -> ClusterView:
     classes = {named(each): whole("value", each.get("value"), 0) for each in kinds.get("PriorityClass", [])}
     kept = Kept(source, view, hosts, classes, {name for _, name in total}, {}, {}, device)
     _states(kinds["Queue"], kept)
+    _note_unseen(kinds, kept)
     groups: list[tuple[Document, list[Pod], str, int]] = []
     for each in kinds.get("PodGroup", []):
         try:
@@ -206,6 +211,30 @@ def _queues(source: str, queues: Sequence[Document], total: Mapping[Share, float
     return pooled(total, limits, kept, parents, set(parents.values()))
 
 
+def _note_unseen(kinds: Kinds, kept: Kept) -> None:
+    """Note what these documents leave open: limits that are not told, pools of nodes, nodes of certain hours."""
+    lines = kept.view.not_modelled
+    if kept.source == "volcano":
+        for host in kept.hosts.all.values():
+            if host.labels.get(REVOCABLE):
+                host.node.unclear = host.node.unclear or f"whom it takes depends on the hour ({REVOCABLE})"
+        return
+    silent = [
+        named(each)
+        for each in kinds["Queue"]
+        if any(part(each, "spec", "resources", name, "limit") is None for name in ("gpu", "cpu", "memory"))
+    ]
+    if silent:
+        lines.append(f"limits that queue {silent[0]} does not tell: they count as none, KAI may read them as 0")
+    pools = {
+        str(part(each, "metadata", "labels", NODE_POOL) or "")
+        for kind in ("Node", "PodGroup")
+        for each in kinds.get(kind, [])
+    }
+    if len(pools) > 1:
+        lines.append(f"pools of nodes ({NODE_POOL}): every job is taken to reach every node")
+
+
 def _parents(queues: Sequence[Document]) -> dict[str, str]:
     known = {named(each) for each in queues}
     found = {}
@@ -242,8 +271,12 @@ def _states(queues: Sequence[Document], kept: Kept) -> None:
             own[name] = f"queue {name} is {state}"
         elif part(each, "metadata", "deletionTimestamp"):
             own[name] = f"queue {name} is being deleted"
-        if kept.source == "volcano" and part(each, "spec", "affinity"):
-            unsure[name] = f"the node groups of queue {name} are not modelled"
+        if kept.source == "volcano" and (why := _unread_queue(each)):
+            unsure[name] = f"{why} of queue {name} is not modelled"
+        for locked in entries("status.reservation.nodes", part(each, "status", "reservation", "nodes")):
+            if kept.source == "volcano" and locked in kept.hosts.all:
+                node = kept.hosts.all[locked].node
+                node.unclear = node.unclear or f"queue {name} has it reserved"
     for each in queues:
         first, seen = named(each), list[str]()
         at: str | None = first
@@ -255,6 +288,18 @@ def _states(queues: Sequence[Document], kept: Kept) -> None:
                 kept.unclear.setdefault(first, unsure[at])
             at = parents.get(at)
         kept.chains[first] = seen
+
+
+def _unread_queue(document: Document) -> str:
+    """Return what of a Volcano queue decides about starts and is not modelled; empty if there is nothing."""
+    for name in ("affinity", "extendClusters"):
+        if part(document, "spec", name):
+            return f"spec.{name}"
+    if part(document, "spec", "dequeueStrategy") == "fifo":
+        return "the order (dequeueStrategy: fifo)"
+    if part(document, "metadata", "annotations", "volcano.sh/nodegroup-resource-limits"):
+        return "the limit by node groups"
+    return ""
 
 
 def _fixed_quotas(
@@ -300,6 +345,7 @@ def _pods(source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]) -> tuple[
             part(each, "spec", "selectedNode") or ""
         )
         for each in kinds.get("BindRequest", [])
+        if not _has_failed(each)
     }
     for each in kinds.get("Pod", []):
         if part(each, "status", "phase") in ENDED or (source == "kai" and is_reservation(each)):
@@ -323,6 +369,15 @@ def _pods(source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]) -> tuple[
     return found, others
 
 
+def _has_failed(bind: Document) -> bool:
+    """Whether KAI has given up a binding, so that the pod waits again."""
+    if part(bind, "status", "phase") != "Failed":
+        return False
+    most = part(bind, "spec", "backoffLimit")
+    tried = whole("status.failedAttempts", part(bind, "status", "failedAttempts"), 0)
+    return most is None or tried >= whole("spec.backoffLimit", most, 0)
+
+
 def _pod(source: str, document: Document, hosts: Hosts, bound: Mapping[str, str]) -> Pod:
     name = named(document)
     need = needs_of(f"Pod {name}", document)
@@ -335,6 +390,11 @@ def _pod(source: str, document: Document, hosts: Hosts, bound: Mapping[str, str]
     pod.priority = priority if isinstance(priority, int) and not isinstance(priority, bool) else 0
     if not node:
         pod.held, pod.unclear = held_back(document), unread(spec)
+        scheduler = str(part(document, "spec", "schedulerName") or source)
+        if not pod.unclear and source not in scheduler:
+            pod.unclear = f"it waits for another scheduler, {scheduler}"
+        if source == "volcano" and notes.get(NUMA) not in (None, "", "none"):
+            pod.unclear = "places within a node (numa-topology-policy) are not modelled"
         if any(each in need for each in PARTS):
             pod.unclear = "parts of GPUs (volcano.sh/vgpu, gpu-memory) are not modelled"
     if source == "kai" and not any(need.get(each) for each in GPUS):
@@ -508,7 +568,7 @@ def _with(job: WatchedJob, ways: tuple[Way, ...], unclear: str) -> WatchedJob:
 
 
 def _unread(document: Document) -> str:
-    for path in (("networkTopology",), ("subGroupPolicy",), ("subGroups",), ("topologyConstraint",)):
+    for path in (("networkTopology",), ("subGroupPolicy",), ("subGroups",), ("minSubGroup",), ("topologyConstraint",)):
         value = part(document, "spec", *path)
         if value and not (path == ("networkTopology",) and part(document, "spec", "networkTopology", "mode") == "soft"):
             return f"spec.{path[0]} is not modelled"

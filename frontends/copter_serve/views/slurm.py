@@ -16,7 +16,7 @@ from typing import Any
 from copter_serve.queues import Quota, QuotaTree
 from copter_serve.queues.quota_tree import Share
 from copter_serve.views.documents import parse_json, read_text
-from copter_serve.views.slurm_jobs import FLAVOR, GPU, HOLDING, Asked, asked, hold_of, ways_of
+from copter_serve.views.slurm_jobs import FLAVOR, GPU, HOLDING, Asked, asked, hold_of, limit_of, ways_of
 from copter_serve.views.slurm_nodes import Cluster, Machine, read_cluster, shards_of
 from copter_serve.views.slurm_text import expanded, gres, kinds, number, numbers, text, tres, words
 from copter_serve.views.starts import WHOLE
@@ -89,6 +89,7 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
                     job.came_s,
                     job.started_s if job.started_s else math.nan,
                     pod={},
+                    limit_s=limit_of(document),
                 )
             )
             # a node may have been taken out of the partition of a job on it
@@ -117,6 +118,7 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
             pod={name: amount / max(job.nodes, 1.0) for (_, name), amount in option.items()},
             ways=ways,
             unclear=unclear,
+            limit_s=limit_of(document),
         )
         view.jobs += _tasks(document, one, job, running, skipped)
     return view

@@ -20,6 +20,7 @@ GOING = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REVOKE
 READY = {"", "None", "Priority", "Resources"}
 MOST_WAYS = 8  # most numbers of nodes that are tried
 SHARD = "gres/shard"
+UNLIMITED = 2.0**32 - 2  # minutes from this on stand for no limit
 UNSET = 32766.0  # numbers of 16 bits from this on stand for nothing
 
 
@@ -225,6 +226,12 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
         if sign:
             return why
     return ""
+
+
+def limit_of(document: Mapping[str, Any]) -> float:
+    """Return the seconds after which Slurm ends a job; infinity for none."""
+    minutes = number(document.get("time_limit"))
+    return 60.0 * minutes if minutes is not None and 0.0 < minutes < UNLIMITED else math.inf
 
 
 def _closed(document: Mapping[str, Any], job: Asked, partition: Partition) -> str:

@@ -48,6 +48,8 @@ class WatchedJob:
         that could start, but counts in the bound.
     after : str
         Waiting job that must have started before.
+    limit_s : float
+        Seconds after which it is ended, if it still runs; infinity if there is no limit or it is not told.
     """
 
     id: str
@@ -63,6 +65,7 @@ class WatchedJob:
     ways: tuple[Way, ...] = ()
     unclear: str = ""
     after: str = ""
+    limit_s: float = math.inf
 
 
 @dataclass(slots=True)

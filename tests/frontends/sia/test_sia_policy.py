@@ -2,6 +2,8 @@
 
 import itertools
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import highspy  # noqa: F401  (the comparison below needs it)
@@ -253,6 +255,24 @@ def test_comparison_agrees_with_highs_through_edits() -> None:
     assert summary["objective_rel_diff_max"] < 1e-6
     assert summary["cold_s"] > 0
     assert [row["highs_start"] for row in comparison.table()] == ["cold"] + ["warm"] * 10
+
+
+def test_a_comparison_runs_inside_what_reports_it() -> None:
+    policy, seen = SiaPolicy(small_cluster()), list[tuple[int, int]]()
+    for job in jobs(10, 3):
+        policy.add_job(job)
+    comparison = HighsComparison(policy, every=2, time_limit_s=60.0, skip=1)
+
+    @contextmanager
+    def around(index: int) -> Iterator[None]:
+        before = len(comparison.rounds)
+        yield
+        seen.append((index, len(comparison.rounds) - before))
+
+    comparison.around = around
+    for step in range(4):
+        policy.plan(700.0 + 60.0 * step)
+    assert seen == [(0, 1), (2, 1)]
 
 
 def test_highs_goes_on_from_copters_vertex_where_its_cold_solve_runs_out_of_time() -> None:

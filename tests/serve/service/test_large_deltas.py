@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from copter_serve.service.cluster_record import ClusterRecord
 from copter_serve.service.cluster_state import ClusterState
-from copter_serve.service.delta import MOST_DEADLINES, MOST_ENTRIES, Delta, require_few
+from copter_serve.service.delta import MOST_DEADLINES, MOST_ENTRIES, MOST_JOBS, Delta, require_few
 from copter_serve.service.fields import parse_json
 from copter_serve.service.job_record import MOST_SIZES
 from copter_serve.service.problems import Problem
@@ -94,11 +94,13 @@ def table(sizes: int, first: int = 1) -> dict[str, dict[str, float]]:
         ({"remove_jobs": [f"x{k}" for k in range(300_000)]}, "/remove_jobs"),
         ({"add_nodes": {"a": [f"x{k}" for k in range(MOST_ENTRIES + 1)]}}, "/add_nodes"),
         ({"pins": dict.fromkeys(map(str, range(MOST_ENTRIES + 1)))}, "/pins"),
+        ({"add_jobs": [{"id": f"j{k}"} for k in range(MOST_JOBS + 1)]}, "/add_jobs"),
+        ({"throughputs": {f"j{k}": table(1) for k in range(MOST_JOBS + 1)}}, "/throughputs"),
     ],
 )
 def test_too_much_is_refused_before_it_is_read(document: dict[str, Any], where: str) -> None:
     with pytest.raises(Problem) as found:
-        require_few(document)
+        ended(require_few(document))
     assert (found.value.status, found.value.where) == (422, where)
 
 
@@ -107,11 +109,27 @@ def test_names_that_nobody_knows_are_read_in_steps() -> None:
     assert sum(1 for _ in steps) >= 40
 
 
+def test_many_jobs_are_counted_and_checked_in_steps_and_added_alike() -> None:
+    document = {"add_jobs": [{"id": f"j{k}", "throughputs": table(1), "submit_s": float(k % 2)} for k in range(9_000)]}
+    states = [ClusterState(ClusterRecord.read({"types": {"a": {"nodes": 1, "gpus_per_node": 8}}})) for _ in range(2)]
+    assert sum(1 for _ in require_few(document)) >= 4
+    deltas = [Delta.read(document), Delta.read(document)]
+    assert sum(1 for _ in states[0].checking(deltas[0])) >= 4
+    changes = [state.resolve(delta, 7.0) for state, delta in zip(states, deltas, strict=True)]
+    assert changes[0] == changes[1]
+    for state, change, delta in zip(states, changes, deltas, strict=True):
+        state.apply(change, delta)
+    assert states[0].jobs == states[1].jobs
+    wrong = Delta.read({"add_jobs": [{"id": "j", "throughputs": {"b": {"1": 1.0}}}]})
+    with pytest.raises(Problem, match="no GPU type 'b'"):
+        ended(states[0].checking(wrong))
+
+
 def test_measured_throughputs_do_not_make_a_job_grow_without_end() -> None:
     state = ClusterState(ClusterRecord.read({"types": {"a": {"nodes": 1, "gpus_per_node": 8}}}))
 
     def take(document: dict[str, Any]) -> None:
-        require_few(document)
+        ended(require_few(document))
         delta = Delta.read(document)
         state.apply(state.resolve(delta, 0.0), delta)
 

@@ -409,6 +409,45 @@ def test_devices_under_a_name_of_their_own() -> None:
     assert (view.resource, *named(view)) == (own, {"ns/a": ["n1"]}, 2.0)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"dequeueStrategy": "fifo"},
+        {"extendClusters": [{"name": "far", "weight": 1}]},
+        {"affinity": {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["g"]}}},
+    ],
+)
+def test_a_queue_whose_rules_are_not_modelled_names_nothing(spec: Any) -> None:
+    view = volcano(node("n1", 4), queue("q", **spec), *gang("a", 1, spec_of(2)))
+    assert named(view) == ({}, 2.0)
+    assert "queue q" in view.jobs[0].unclear
+
+
+def test_nodes_and_pods_that_other_rules_govern() -> None:
+    locked = queue("other")
+    locked["status"]["reservation"] = {"nodes": ["n1"]}
+    assert named(volcano(node("n1", 4), queue("q"), locked, *gang("a", 1, spec_of(2)))) == ({}, 2.0)
+    hourly = node("n1", 4)
+    hourly["metadata"]["labels"] = {"volcano.sh/revocable-zone": "rz1"}
+    assert named(volcano(hourly, queue("q"), *gang("a", 1, spec_of(2)))) == ({}, 2.0)
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, spec_of(2, schedulerName="mine"))))[0] == {}
+    own = spec_of(2, schedulerName="volcano")
+    own["metadata"]["annotations"] = {"scheduling.volcano.sh/group-name": "a"}
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, own)))[0] == {"ns/a": ["n1"]}
+    own["metadata"]["annotations"]["volcano.sh/numa-topology-policy"] = "single-numa-node"
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, own)))[0] == {}
+
+
+@pytest.mark.parametrize(("label", "starts"), [("web", {}), ("db", {"ns/a": ["n1"]})])
+def test_a_placed_pod_keeps_others_away_by_its_own_rule(label: str, starts: Any) -> None:
+    rule = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    keeper = pod("k", "k", 0, "n1")
+    keeper["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    asks = spec_of(2)
+    asks["metadata"]["labels"] = {"app": label}
+    assert named(volcano(node("n1", 4), queue("q"), keeper, *gang("a", 1, asks)))[0] == starts
+
+
 # KAI ------------------------------------------------------------------------------------------------------------------
 
 
@@ -469,6 +508,26 @@ def test_limits_of_processors_and_quotas_of_jobs_that_are_never_stopped() -> Non
         assert named(kai({"gpu": {"quota": quota, "limit": -1}}, [node("n1", 4)], asks))[0] == starts
 
 
+@pytest.mark.parametrize(("status", "starts"), [("Failed", True), ("Pending", False), ("Succeeded", False)])
+def test_a_binding_that_was_given_up_holds_nothing(status: str, starts: bool) -> None:
+    raw = {
+        "queues": [{"metadata": {"name": "q"}, "spec": {}}],
+        "nodes": [node("n1", 4)],
+        "pods": [pod("a-0", "a", 3)],
+        "podGroups": [group("a", "q", "scheduling.run.ai/v2alpha2")],
+        "bindRequests": [
+            {
+                "metadata": {"name": "b", "namespace": "ns"},
+                "spec": {"podName": "a-0", "selectedNode": "n1"},
+                "status": {"phase": status, "failedAttempts": 1},
+            }
+        ],
+    }
+    view = pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": raw}).encode()))
+    assert bool(named(view)[0]) is starts
+    assert any("queue q does not tell" in line for line in view.not_modelled)
+
+
 # Kueue ----------------------------------------------------------------------------------------------------------------
 
 
@@ -515,6 +574,42 @@ def test_a_quota_of_pods_and_of_what_pods_take_beside_their_containers() -> None
 )
 def test_a_workload_that_is_not_tried(status: Any, starts: bool) -> None:
     assert bool(named(kueue(cluster_queue("red", 8), workload("r/a", 1, status=status)))[0]) is starts
+
+
+@pytest.mark.parametrize(
+    ("spec", "notes", "pods", "status"),
+    [
+        ({"concurrentAdmissionPolicy": {"migration": {"mode": "TryPreferredFlavors"}}}, {}, {}, {}),
+        (
+            {
+                "queueingStrategy": "StrictFIFO",
+                "admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+            },
+            {},
+            {},
+            {},
+        ),
+        ({"admissionChecksStrategy": {"admissionChecks": [{"name": "p"}]}}, {}, {}, {}),
+        ({}, {"kueue.x-k8s.io/workload-allowed-resource-flavors": "h100"}, {}, {}),
+        ({}, {"kueue.x-k8s.io/workload-slice-replacement-for": "r/old"}, {}, {}),
+        ({}, {}, {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}, {}),
+        ({}, {}, {}, {"resourceRequests": [{"name": "main", "resources": {GPU: "3"}}]}),
+    ],
+)
+def test_rules_of_kueue_that_are_not_modelled(spec: Any, notes: Any, pods: Any, status: Any) -> None:
+    queue_ = cluster_queue("red", 8)
+    queue_["spec"] |= spec
+    found = asking(**pods)
+    found["metadata"]["annotations"] = notes
+    found["status"] = status
+    assert named(kueue(queue_, found)) == ({}, 1.0)
+
+
+def test_amounts_that_kueue_counted_alike_change_nothing() -> None:
+    same = workload("r/a", 1, status={"resourceRequests": [{"name": "main", "resources": {GPU: "1", "pods": "1"}}]})
+    assert named(kueue(cluster_queue("red", 8), same))[0] == {"r/a": []}
+    on_hold = [{"type": "QuotaReserved", "status": "False", "reason": "OnHold"}]
+    assert named(kueue(cluster_queue("red", 8), workload("r/a", 1, status={"conditions": on_hold}))) == ({}, 0.0)
 
 
 def test_queues_that_take_nothing() -> None:

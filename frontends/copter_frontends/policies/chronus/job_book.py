@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -282,6 +282,18 @@ class SloBook:
         if record is not None and record.promised >= 0:
             self._changed.append(job_id)
             self._note(record, record.leases, -1)
+
+    def progress_of(self, progress: Mapping[str, float]) -> None:
+        """Store how much of their time is over for jobs with this progress; jobs that are not here are left out."""
+        alike: dict[int, list[SloRecord]] = {}
+        for job_id in progress:
+            record = self.records.get(job_id)
+            if record is not None:
+                alike.setdefault(id(record.times), []).append(record)
+        for records in alike.values():
+            done = records[0].times.done_of(np.array([progress[record.job.id] for record in records]))
+            for record, own in zip(records, done, strict=True):
+                record.done = own
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Return the jobs that have a lease."""

@@ -46,6 +46,16 @@ class ModeTimes:
         share = (progress - self.work[k - 1]) / (self.work[k] - self.work[k - 1])
         return np.asarray(self.time[:, k - 1] + share * (self.time[:, k] - self.time[:, k - 1]))
 
+    def done_of(self, progress: Floats) -> Floats:
+        """Return :meth:`done` for each share of the work, (shares, modes)."""
+        work = np.array(self.work)
+        k = np.clip(np.searchsorted(work, progress), 1, len(work) - 1)
+        share = (progress - work[k - 1]) / (work[k] - work[k - 1])
+        done = (self.time[:, k - 1] + share * (self.time[:, k] - self.time[:, k - 1])).T
+        ends = (progress <= 0.0) | (progress >= 1.0)
+        done[ends] = np.clip(progress[ends], 0.0, 1.0)[:, None]
+        return np.ascontiguousarray(done)
+
     def after(self, mode: int, share: float) -> Floats:
         """Return the share of each mode's time at the work at which this share of one mode's time has passed."""
         done = self.done(float(np.interp(share, self.time[mode], self.work)))

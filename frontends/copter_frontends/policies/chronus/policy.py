@@ -337,12 +337,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
-    def remove_jobs(self, job_ids: Sequence[str]) -> None:
-        """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
-        for job_id in job_ids:
-            self.job(job_id)
-        for job_id in dict.fromkeys(job_ids):
-            self.remove_job(job_id)
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Do :meth:`update_job` for each job; on an error no job is changed."""
+        progress = self.note_progress(told)
+        self.spot.progress_of(progress)
+        self.book.progress_of(progress)
+        for job_id in progress.keys() & self.book.records.keys():
+            self.lease.progress_told(job_id)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""

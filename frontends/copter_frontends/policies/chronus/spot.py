@@ -33,8 +33,9 @@ class SpotCluster:
         self._jobs: list[Job | None] = []  # by row, None for one that has left
         self._row: dict[str, int] = {}
         kinds = len(modes.nodes.types)
-        # by row: seconds left, seconds of a start, last deadline (minus infinity for none), submission, progress
-        self._times: Floats = np.zeros((0, 5))
+        # by row: seconds left, seconds of a start, last deadline (minus infinity for none), submission, progress, and
+        # seconds of the whole work
+        self._times: Floats = np.zeros((0, 6))
         self._least: Ints = np.zeros((0, kinds), dtype=np.int64)  # GPUs needed by type; NEVER where it cannot run
 
     def add(self, job: Job) -> None:
@@ -46,7 +47,8 @@ class SpotCluster:
         speeds = self.modes.speeds(job)
         self._jobs.append(job)
         self._row[job.id] = row
-        self._times[row] = (self.modes.remaining_s(job, 0.0), self.modes.restart_s(job), -np.inf, job.submit_s, 0.0)
+        whole_s = self.modes.remaining_s(job, 0.0)
+        self._times[row] = (whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s)
         self._least[row] = [speeds.gpus if kind in speeds.rates else NEVER for kind in self.modes.nodes.types]
 
     def progressed(self, job_id: str, progress: float) -> None:
@@ -55,6 +57,18 @@ class SpotCluster:
         job = self._jobs[row]
         if job is not None:
             self._times[row, 0], self._times[row, 4] = self.modes.remaining_s(job, progress), progress
+
+    def progress_of(self, progress: Mapping[str, float]) -> None:
+        """Note the progress of many jobs."""
+        if len(self.modes.seen):  # measured times may have changed
+            for job_id, done in progress.items():
+                self.progressed(job_id, done)
+            return
+        rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
+        share, whole_s = np.array(list(progress.values())), self._times[rows, 5]
+        runs = whole_s < np.inf
+        self._times[rows, 4] = share
+        self._times[rows[runs], 0] = (1.0 - share[runs]) * whole_s[runs]
 
     def due(self, job_id: str, until_s: float) -> None:
         """Note a job's last deadline."""
@@ -110,7 +124,7 @@ class SpotCluster:
         if len(self.modes.seen):  # measured times may have changed since
             for job_id, row in self._row.items():
                 self.progressed(job_id, float(self._times[row, 4]))
-        left_s, restart_s, due_s, submit_s, _ = self._times[:count].T
+        left_s, restart_s, due_s, submit_s = self._times[:count, :4].T
         waits: Bools = np.zeros(count, dtype=bool)
         waits[list(self._row.values())] = True
         waits[[self._row[job_id] for job_id in taken]] = False
@@ -129,5 +143,5 @@ class SpotCluster:
             self._row = {job.id: row for row, job in enumerate(self._jobs) if job is not None}
             return
         more = max(len(self._jobs), FIRST_LOOK)
-        self._times = np.concatenate((self._times, np.zeros((more, 5))))
+        self._times = np.concatenate((self._times, np.zeros((more, self._times.shape[1]))))
         self._least = np.concatenate((self._least, np.zeros((more, self._least.shape[1]), dtype=np.int64)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.policies.hare.courses import Courses
 from copter_frontends.policies.hare.instance import Floats, Ints
 from copter_frontends.policies.hare.job import HareJob
 from copter_frontends.policies.hare.task_times import JobTimes
@@ -34,6 +35,8 @@ class TaskBook:
         Rounds of the whole job, and tasks per round.
     held : int64 array (rows, types)
         GPUs that the job has.
+    course : int64 array (rows,)
+        Number of the job's course of time over work, in `_courses`.
     """
 
     def __init__(self, kinds: Sequence[str]) -> None:
@@ -46,6 +49,8 @@ class TaskBook:
         self.sync_s: Floats = np.zeros((FIRST_ROWS, len(self.kinds)))
         self.done, self.weight, self.restart_s = (np.zeros(FIRST_ROWS) for _ in range(3))
         self.rounds, self.tasks = (np.zeros(FIRST_ROWS, dtype=np.int64) for _ in range(2))
+        self.course: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
+        self._courses = Courses()
         self.held: Ints = np.zeros((FIRST_ROWS, len(self.kinds)), dtype=np.int64)
 
     def __contains__(self, job_id: object) -> bool:
@@ -66,13 +71,19 @@ class TaskBook:
     def retime(self, job_id: str, times: JobTimes) -> None:
         """Replace a job's task times; its number of rounds must be the same."""
         row = self._row[job_id]
-        self.times[job_id] = times
+        self.times[job_id], self.course[row] = times, self._courses.number(times.course)
         self.train_s[row] = [times.train_s.get(kind, np.inf) for kind in self.kinds]
         self.sync_s[row] = [times.sync_s.get(kind, 0.0) for kind in self.kinds]
 
     def progress(self, job_id: str, progress: float) -> None:
         """Store a job's progress as a fraction of its work."""
         self.done[self._row[job_id]] = self.times[job_id].rounds_done(progress)
+
+    def progress_of(self, progress: Mapping[str, float]) -> None:
+        """Store the progress of many jobs; as :meth:`progress`, over all of them at once."""
+        rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
+        share = np.array(list(progress.values()), dtype=np.float64)
+        self.done[rows] = self.rounds[rows] * self._courses.shares(self.course[rows], share)
 
     def hold(self, job_id: str, allocation: Allocation | None) -> None:
         """Store the GPUs that a job has."""
@@ -99,7 +110,7 @@ class TaskBook:
         return [job for job in (self._jobs[row] for row in rows.tolist()) if job is not None]
 
     def _arrays(self) -> tuple[str, ...]:
-        return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held"
+        return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held", "course"
 
     def _grow(self) -> None:
         for name in self._arrays():

@@ -214,6 +214,14 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Do :meth:`update_job` for each job; on an error no job is changed."""
+        self.book.progress_of(self.note_progress(told))
+
+    def fits_somewhere(self, job: Job) -> bool:
+        """Whether a job's tasks run on a type of which there are GPUs: one suffices, tasks take turns."""
+        return any(kind in self.book.kinds and self.nodes.capacity(kind) for kind in self.times.kinds(job))
+
     def remove_job(self, job_id: str) -> None:
         """Forget a job, its tasks and its measurement under way, and free its GPUs."""
         super().remove_job(job_id)

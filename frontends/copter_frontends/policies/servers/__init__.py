@@ -4,7 +4,7 @@ from copter_frontends.policies.servers.checker import faults
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet, ServerType, TaskShape
 from copter_frontends.policies.servers.plan import PlacementPlan, PlacementScheme
-from copter_frontends.policies.servers.policy import CopterPlacement
+from copter_frontends.policies.servers.policy import CopterPlacement, ServerWorth
 from copter_frontends.policies.servers.schemes import SCHEMES, make_scheme
 from copter_frontends.policies.servers.simulation import PlacementResult, simulate_placement
 from copter_frontends.policies.servers.traces import read_azure, read_openb
@@ -20,6 +20,7 @@ __all__ = [
     "PlacementScheme",
     "ServerError",
     "ServerType",
+    "ServerWorth",
     "TaskShape",
     "Workload",
     "faults",

@@ -170,6 +170,8 @@ class Fleet:
     ----------
     capacity : ndarray (types, dimensions + 1) of int64
         Of a server of each type; last the thousandths of its GPUs.
+    gpus : ndarray (types, most GPUs) of int64
+        Thousandths of each GPU of a server of each type.
     never : list of (int, str)
         For shapes that fit on no type even if it is empty: the shape and the reason.
 
@@ -187,9 +189,9 @@ class Fleet:
         gpus = np.array([each.gpus for each in types], dtype=np.int64)
         amounts = np.array([each.amounts for each in types], dtype=np.int64)
         self.capacity = np.column_stack((amounts, gpus * WHOLE_GPU))
-        self._gpus = WHOLE_GPU * (np.arange(int(gpus.max())) < gpus[:, None]).astype(np.int64)
+        self.gpus = WHOLE_GPU * (np.arange(int(gpus.max())) < gpus[:, None]).astype(np.int64)
         zero = np.zeros(len(kind), dtype=np.int64)
-        self.board = self._built(kind, zero.copy(), zero.copy(), amounts[kind], self._gpus[kind])
+        self.board = self._built(kind, zero.copy(), zero.copy(), amounts[kind], self.gpus[kind])
         empty = np.zeros(0, dtype=np.int64)
         self.jobs = Jobs(empty, empty, empty, empty, empty, empty)
         self.tasks = self.groups = 0
@@ -216,7 +218,7 @@ class Fleet:
             if not own.allowed[shape, at]:
                 continue
             need, empty = own.need[shape], self.capacity[at, :-1]
-            if room(need, own.gpus[shape], own.milli[shape], empty, self._gpus[at]) > 0:
+            if room(need, own.gpus[shape], own.milli[shape], empty, self.gpus[at]) > 0:
                 return ""
             over = np.flatnonzero(need > empty)
             reasons.append(f"dimension {over[0]} of {each.name!r}: {need[over[0]]} of {empty[over[0]]}" if len(over)

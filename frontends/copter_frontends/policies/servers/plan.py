@@ -22,10 +22,13 @@ class PlacementPlan:
     refused : dict of int to str
         Tasks that can never run, with the reason.
     worth, bound : int
-        Worth of the started tasks, and a proven bound of any plan's without migrations; -1 if the scheme has none.
+        Worth of the started tasks less that of moves, and a proven bound of any plan's; -1 if the scheme has none. The
+        bound is that of plans without migrations, unless the scheme may move tasks.
     status : {"all", "feasible", "none"}
         Whether all tasks that can ever run have started.
     seconds : dict of str to float
+    moved : int
+        Tasks that ran before and run on another server now.
     """
 
     started: Ints
@@ -35,6 +38,7 @@ class PlacementPlan:
     bound: int
     status: str
     seconds: dict[str, float] = field(default_factory=dict)
+    moved: int = 0
 
     @property
     def gap(self) -> float:

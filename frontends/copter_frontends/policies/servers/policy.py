@@ -7,12 +7,16 @@ patterns is solved again from where it stood.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from copter import Settings
-from copter_frontends.policies.servers.board import FAILED, Floats, Ints
+from copter_frontends.policies.servers.board import FAILED, UP, Floats, Ints
+from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
-from copter_frontends.policies.servers.pattern_kernels import exchange, fill_servers, put_patterns
+from copter_frontends.policies.servers.migrations import migrate
+from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, fill_servers, put_patterns
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import PatternProgram, proven
@@ -74,6 +78,23 @@ class PlacementBase:
         return PlacementPlan(started, tasks[~runs], refused, worth, bound, status, clock.seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class ServerWorth:
+    """What one more empty server of a type would be worth.
+
+    Attributes
+    ----------
+    server : int
+        Worth of the tasks that would start on it, beyond their prices elsewhere.
+    quarter : tuple of int
+        How much of that is lost without a quarter of each dimension (of its GPUs last, if it has some): the largest is
+        the dimension that is scarce here.
+    """
+
+    server: int
+    quarter: tuple[int, ...]
+
+
 class CopterPlacement(PlacementBase):
     """Places tasks round by round with a proven gap.
 
@@ -89,6 +110,10 @@ class CopterPlacement(PlacementBase):
     one_by_one : bool
         Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
         there is no program and no bound.
+    migrations : float
+        Share of the running tasks that may be moved to other servers in a round.
+    move_cost : float
+        Worth that each move costs.
 
     Attributes
     ----------
@@ -103,10 +128,16 @@ class CopterPlacement(PlacementBase):
         opening: float = OPENING,
         search_s: float = 0.0,
         one_by_one: bool = False,
+        migrations: float = 0.0,
+        move_cost: float = 0.0,
     ) -> None:
         super().__init__(fleet)
+        if not 0.0 <= migrations <= 1.0 or not 0.0 <= move_cost < np.inf:
+            raise ServerError(f"migrations {migrations}, move_cost {move_cost}: give a share of 0 to 1, and 0 on")
+        self.asked = np.zeros(len(fleet.names), dtype=np.int64)
         self.program = PatternProgram(fleet.shapes, settings)
         self.one_by_one, self.search_s = one_by_one, search_s
+        self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
         self.amounts = self._amounts()
         whole = fleet.capacity[fleet.board.kind].sum(axis=0)
@@ -133,8 +164,44 @@ class CopterPlacement(PlacementBase):
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks, the most that is found, and return what was done."""
         clock = StageClock()
-        fleet = self.fleet
         tasks, refused = self.possible(waiting)
+        if not self.migrations:
+            return self._started(tasks, refused, clock)
+        bound = self._bound_with_moves(tasks)
+        plan = self._started(tasks, refused, clock)
+        order = tasks[np.lexsort((tasks, self.rank[self.fleet.jobs.shape[tasks]]))]
+        if self.one_by_one:
+            order = tasks
+        moved = len(migrate(self.fleet, self.amounts, order, self.migrations, self.move_cost))
+        found = self.done(tasks, refused, bound if plan.bound >= 0 else -1, clock)
+        clock.end("shim")
+        worth = found.worth - int(np.ceil(self.move_cost * moved))
+        return replace(found, worth=worth, seconds=clock.seconds, moved=moved)
+
+    def _bound_with_moves(self, tasks: Ints) -> int:
+        """Return a bound of any plan's worth, whatever is moved: of every dimension, no more than all that is free is
+        used (PS9).
+        """
+        fleet, shapes = self.fleet, self.fleet.shapes
+        asked = np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names))
+        there = fleet.board.status == UP
+        free = np.append(fleet.board.free[there].sum(axis=0), fleet.board.gpu[there].sum())
+        needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli))
+        own = np.flatnonzero(asked)
+        worths, most = shapes.worth[own].astype(np.float64), asked[own].astype(np.float64)
+        bound = float(worths @ most)
+        for d in range(len(free)):
+            need = needs[own, d].astype(np.float64)
+            rate = np.divide(worths, need, out=np.full(len(own), np.inf), where=need > 0)
+            order = np.argsort(-rate, kind="stable")
+            used = np.cumsum(need[order] * most[order])
+            share = np.clip(1.0 - (used - free[d]) / np.maximum(need[order] * most[order], 1.0), 0.0, 1.0)
+            bound = min(bound, float((worths * most)[order] @ share))
+        return int(np.floor(bound * (1.0 + 1e-9)))
+
+    def _started(self, tasks: Ints, refused: dict[int, str], clock: StageClock) -> PlacementPlan:
+        """Start waiting tasks without moving others."""
+        fleet = self.fleet
         fleet.reserve(2 * len(tasks))
         self._keep_free(np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names)))
         if self.one_by_one:
@@ -142,7 +209,7 @@ class CopterPlacement(PlacementBase):
             clock.end("shim")
             return self.done(tasks, refused, -1, clock)
         board, shape = fleet.board, fleet.jobs.shape[tasks]
-        asked = np.bincount(shape, minlength=len(fleet.names))
+        self.asked = asked = np.bincount(shape, minlength=len(fleet.names))
         clock.end("edit")
         all_worth = int(asked @ fleet.shapes.worth)
         short = bool(((self.price < fleet.shapes.worth) & (asked > 0)).any())  # the last round had no room for all
@@ -176,6 +243,37 @@ class CopterPlacement(PlacementBase):
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price = fleet.shapes.worth.copy()
         return self.done(tasks, refused, bound, clock)
+
+    def explain(self) -> dict[str, ServerWorth]:
+        """Return what servers of each type would be worth to the last round's tasks, at its prices of the shapes (PS2).
+
+        All is 0 while there is room for all tasks.
+
+        Returns
+        -------
+        dict of str to ServerWorth
+            By type.
+        """
+        fleet, shapes = self.fleet, self.fleet.shapes
+        value = np.where(self.asked > 0, np.maximum(shapes.worth - self.price, 0), 0)
+        counts = np.zeros_like(value)
+
+        def worth(kind: int, free: Ints, gpu: Ints) -> int:
+            return int(best_pattern(shapes, value, self.asked, kind, free, gpu, counts)[0])
+
+        found = {}
+        for kind, each in enumerate(fleet.types):
+            whole, gpu = fleet.capacity[kind, :-1], fleet.gpus[kind]
+            full = worth(kind, whole, gpu)
+            without = [
+                full - worth(kind, np.where(np.arange(len(whole)) == d, amount - amount // 4, whole), gpu)
+                for d, amount in enumerate(whole.tolist())
+            ]
+            if each.gpus:
+                fewer = np.where(np.arange(len(gpu)) < each.gpus - max(each.gpus // 4, 1), gpu, 0)
+                without.append(full - worth(kind, whole, fewer))
+            found[each.name] = ServerWorth(full, tuple(without))
+        return found
 
     def _keep_free(self, asked: Ints) -> None:
         """Drop the price of opening a server while the servers are nearly full, since none stays free then."""

@@ -13,14 +13,26 @@ from copter_frontends.policies.servers.workload import Workload
 SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "milp")
 
 
-def make_scheme(name: str, workload: Workload, threads: int = 0, time_limit_s: float = 60.0) -> PlacementScheme:
-    """Return the scheme of this name on a fresh fleet of the workload's servers; raises ServerError if unknown."""
+def make_scheme(
+    name: str,
+    workload: Workload,
+    threads: int = 0,
+    time_limit_s: float = 60.0,
+    migrations: float = 0.0,
+    move_cost: float = 0.0,
+) -> PlacementScheme:
+    """Return the scheme of this name on a fresh fleet of the workload's servers; raises ServerError if unknown.
+
+    Only copter's own moves running tasks; see `CopterPlacement` for its `migrations` and `move_cost`.
+    """
     if name not in SCHEMES:
         raise ServerError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}")
     fleet = Fleet(workload.types, workload.shapes)
     if name == "copter":
         opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
-        return CopterPlacement(fleet, Settings(threads=threads), opening, one_by_one=workload.one_by_one)
+        return CopterPlacement(
+            fleet, Settings(threads=threads), opening, 0.0, workload.one_by_one, migrations, move_cost
+        )
     if name == "cvxcluster":
         return CvxCluster(fleet)
     if name == "milp":

@@ -38,6 +38,7 @@ class PlacementRound:
     solve_s: float
     shim_s: float
     round_s: float
+    moved: int = 0
 
 
 @dataclass(slots=True)
@@ -87,6 +88,7 @@ class PlacementResult:
             "admitted_worth": sum(each.worth for each in rounds) / max(sum(each.arrived_worth for each in rounds), 1),
             "worth_running": float(np.mean([each.worth_running for each in rounds])),
             "tasks_running": rounds[-1].tasks_running,
+            "moved": sum(each.moved for each in rounds),
             "waiting": rounds[-1].waiting,
             "refused": sum(self.reasons.values()),
             "reasons": self.reasons,
@@ -170,7 +172,7 @@ def simulate_placement(
                 int(worth[events.shape].sum()), plan.worth, plan.bound, plan.gap, worth_running, running,
                 int((fleet.board.running > 0).sum()), tuple(fleet.used().tolist()), plan.status,
                 edit_s + seconds.get("edit", 0.0), seconds.get("solve", 0.0) + seconds.get("bound", 0.0),
-                seconds.get("shim", 0.0), round_s,
+                seconds.get("shim", 0.0), round_s, plan.moved,
             )
         )  # fmt: skip
     result.use = _use(scheme)

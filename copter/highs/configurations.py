@@ -1,0 +1,378 @@
+"""Requests' whole columns as one option each: column generation over whole configurations, then rounding (M19).
+
+A request whose columns are all whole and whose own rows are few has a cheapest configuration at any prices, found by a
+small search (`pricing.pyx`). A master LP over the configurations found so far gives new prices. Its optimum is at most
+one share more than there are coupling rows away from a plan, and its bound is that of the requests' convex hulls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.highs.lp import filled_lp, require_highspy, run_highs, silent_highs
+from copter.highs.pricing import Pricer
+from copter.highs.tree import Program
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+MOST_ROWS, MOST_COLUMNS = 8, 256  # own rows and columns of a request that has configurations
+LEAST_SHARE = 0.8  # share of the integer columns that configurations must cover
+LEAST_GROUPS = 1.0  # requests with configurations, as a multiple of the coupling rows
+NODES, MOST_NODES = 2_000, 200_000  # nodes of one request's search, at first and at most; ten times more if none helps
+PENALTY = 100.0  # cost of a unit that a row lacks, in units of 1 + the largest cost of a unit
+CLOSE = 3e-5  # the generation ends at this relative gap
+SMOOTH = 0.5  # weight of the best bound's prices in those that are tried
+PASSES = 12  # most passes of exchanges at one penalty
+RAISE, RAISES = 8.0, 4  # factor on the penalty of broken rows, and how often it grows
+SMALL_COST = 1e-7  # a reduced cost of this size counts as zero
+
+
+class Configurations:
+    """The requests of a program that have configurations, and the master over those found so far.
+
+    Parameters
+    ----------
+    program : Program
+    lower, upper : ndarray (n,)
+        Bounds with whole numbers for integer columns.
+
+    Attributes
+    ----------
+    is_fit : bool
+        Whether the program has such requests, and few coupling rows beside them.
+    bound : float
+        Largest lower bound found.
+    prices : ndarray (m,)
+        Prices of all rows at that bound; zero for requests' own rows.
+    """
+
+    def __init__(self, program: Program, lower: Floats, upper: Floats) -> None:
+        if program.matrix is None:
+            raise ValueError("a program without a matrix")
+        self.program, self.lower, self.upper = program, lower, upper
+        self.bound, self.value, self.is_short = -np.inf, np.inf, True
+        m = program.matrix.shape[0]
+        self.prices = np.zeros(m)
+        self.nodes, self.is_exact, self.is_done = NODES, False, False
+        rows = sp.csr_array(program.matrix)
+        filled = np.diff(rows.indptr) > 0
+        low = np.full(m, -1, dtype=np.int64)
+        owner = program.group[rows.indices].astype(np.int64)
+        starts = rows.indptr[:-1][filled]
+        if len(starts):
+            least, most = np.minimum.reduceat(owner, starts), np.maximum.reduceat(owner, starts)
+            low[filled] = np.where(least == most, least, -1)
+        groups = int(program.group.max(initial=-1)) + 1
+        size = np.bincount(program.group, minlength=groups)
+        own_rows = np.bincount(low[low >= 0], minlength=groups)
+        whole = np.bincount(program.group, weights=program.integrality, minlength=groups) == size
+        fine = whole & (size > 1) & (size <= MOST_COLUMNS) & (own_rows <= MOST_ROWS)
+        self.taken = fine[program.group]  # columns that configurations cover
+        self.is_kept = ~((low >= 0) & fine[low])  # rows of the master
+        self.columns, self.rest = np.flatnonzero(self.taken), np.flatnonzero(~self.taken)
+        self.count = int(fine.sum())
+        coupling = int((self.is_kept & (low < 0)).sum())
+        covered = int(self.taken.sum()) >= LEAST_SHARE * max(int(program.integrality.sum()), 1)
+        contiguous = bool((np.diff(program.group) >= 0).all())
+        choosing = self.count > 0 and self._is_choice(rows, low, fine)
+        self.is_fit = covered and contiguous and self.count >= LEAST_GROUPS * coupling and not choosing
+        if self.is_fit:
+            self._blocks(rows, low, fine, size, own_rows)
+
+    def _is_choice(self, rows: sp.csr_array, low: Places, fine: NDArray[np.bool_]) -> bool:
+        """Whether each request takes one column at most, so that its columns are its configurations already."""
+        own = np.flatnonzero((low >= 0) & fine[low])
+        if len(np.unique(low[own])) < self.count:
+            return False
+        ones = np.asarray(abs(rows[own] - (rows[own] != 0)).sum(axis=1)).ravel() == 0.0
+        return bool((ones & (self.program.row_upper[own] <= 1.0)).all() and (self.lower[self.taken] == 0.0).all())
+
+    def _blocks(self, rows: sp.csr_array, low: Places, fine: NDArray[np.bool_], size: Places, own_rows: Places) -> None:
+        """Lay the requests' own rows out, dense, one request after the other."""
+        program = self.program
+        ids = np.flatnonzero(fine)
+        self.first = np.concatenate(([0], np.cumsum(size[ids]))).astype(np.int32)
+        own = np.flatnonzero((low >= 0) & fine[low])
+        own = own[np.argsort(low[own], kind="stable")]
+        row_first = np.concatenate(([0], np.cumsum(own_rows[ids]))).astype(np.int32)
+        matrix_first = np.concatenate(([0], np.cumsum(size[ids] * own_rows[ids]))).astype(np.int64)
+        matrix = np.zeros(int(matrix_first[-1]) + 1)
+        local = np.full(len(program.cost), -1, dtype=np.int64)
+        local[self.columns] = np.arange(len(self.columns)) - np.repeat(self.first[:-1], size[ids])
+        part = sp.coo_array(rows[own])
+        number = np.empty(len(fine), dtype=np.int64)
+        number[ids] = np.arange(len(ids))
+        at, g = part.row.astype(np.int64), number[low[own]]
+        matrix[matrix_first[g[at]] + (at - row_first[g[at]]) * size[ids][g[at]] + local[part.col]] = part.data
+        self.pricer = Pricer(
+            self.first, row_first, matrix_first, matrix, program.row_lower[own], program.row_upper[own],
+            self.lower[self.columns], self.upper[self.columns],
+        )  # fmt: skip
+        self.A = sp.csc_array(sp.csc_array(program.matrix)[self.is_kept])
+        self.of_columns, self.of_rest = sp.csc_array(self.A[:, self.columns]), sp.csc_array(self.A[:, self.rest])
+        self.row_lower, self.row_upper = program.row_lower[self.is_kept], program.row_upper[self.is_kept]
+        m, cost = len(self.row_lower), np.abs(self.program.cost)
+        price = abs(self.A).copy()
+        price.data = np.repeat(cost, np.diff(self.A.indptr)) / np.maximum(price.data, 1e-9)
+        ratio = np.asarray(sp.csr_array(price).max(axis=1).toarray()).ravel() if price.nnz else np.zeros(m)
+        self.penalty = PENALTY * (1.0 + ratio)
+        self.points: list[sp.csc_array] = []  # configurations by column
+        self.seen: set[tuple[int, bytes]] = set()
+        self.group = np.zeros(0, dtype=np.int64)
+        self.cost = np.zeros(0)
+        self.usage: Floats = np.zeros((0, len(self.row_lower)))
+        self.last = np.full(len(self.columns), np.nan)
+        self.share = np.zeros(0)  # the master's last shares
+
+    # Column generation ----------------------------------------------------------------------------------------------
+
+    def generate(self, prices: Floats | None, until: float, over: Callable[[], bool]) -> bool:
+        """Find configurations until shares of them fit, or time is over; returns whether each request has one.
+
+        Parameters
+        ----------
+        prices : ndarray (m,) or None
+            Prices of the program's rows to begin with.
+        until : float
+            Time of ``time.perf_counter()``.
+        over : callable
+            Whether to stop at once.
+        """
+        y = np.zeros(len(self.row_lower)) if prices is None else prices[self.is_kept]
+        dear = np.where(
+            np.isfinite(self.row_upper), -self.penalty, np.where(np.isfinite(self.row_lower), self.penalty, 0.0)
+        )
+        if not all(self._priced(each) for each in (np.zeros_like(y), dear, y)):
+            return False
+        self._load()
+        self._improve(y, until, over, NODES, True)
+        return True
+
+    def improve(self, until: float, over: Callable[[], bool], most_nodes: int) -> None:
+        """Go on until no configuration is better, with at most so many nodes of a request's search."""
+        if not self._is_closed() and not (self.is_exact and self.is_done):
+            self._improve(self.prices[self.is_kept], until, over, most_nodes, False)
+
+    def _improve(self, best: Floats, until: float, over: Callable[[], bool], most_nodes: int, first: bool) -> None:
+        self.is_done = False
+        while True:
+            solved = self._master(until)
+            if solved is None:
+                return
+            y = solved
+            if self._is_closed() or over() or time.perf_counter() >= until or (first and not self.is_short):
+                return
+            near = SMOOTH * best + (1.0 - SMOOTH) * y
+            before, bound = len(self.cost), self.bound
+            self._priced(near)
+            if self.bound > bound:
+                best = near
+            fresh = slice(before, None)
+            gain = self.cost[fresh] - self.usage[fresh] @ y - self.shares_cost[self.group[fresh]]
+            if not (gain < -SMALL_COST).any():
+                bound = self.bound
+                self._priced(y)
+                if self.bound > bound:
+                    best = y
+            if len(self.cost) == before:
+                if self.is_exact or self.nodes >= most_nodes:
+                    self.is_done = True
+                    return
+                self.nodes *= 10
+            else:
+                self._extend(before)
+
+    def _is_closed(self) -> bool:
+        return not self.is_short and self.value - self.bound <= CLOSE * abs(self.value)
+
+    def _priced(self, y: Floats) -> bool:
+        """Add each request's cheapest configuration at prices; returns whether every request has one."""
+        program = self.program
+        reduced = program.cost[self.columns] - self.of_columns.T @ y
+        x, least = self.last.copy(), np.zeros(self.count)
+        self.is_exact = self.pricer.price(reduced, x, least, self.nodes) == self.count
+        if np.isnan(x[self.first[:-1]]).any():
+            return False
+        self.last = x
+        others = program.cost[self.rest] - self.of_rest.T @ y
+        others[np.abs(others) <= SMALL_COST * (1.0 + np.abs(program.cost[self.rest]))] = 0.0
+        with np.errstate(invalid="ignore"):
+            sides = np.where(y > 0.0, y * self.row_lower, np.where(y < 0.0, y * self.row_upper, 0.0))
+            boxes = np.where(
+                others > 0.0,
+                others * self.lower[self.rest],
+                np.where(others < 0.0, others * self.upper[self.rest], 0.0),
+            )
+        bound = float(sides.sum() + boxes.sum() + least.sum())
+        if bound > self.bound:
+            self.bound = bound
+            self.prices = np.zeros(len(self.is_kept))
+            self.prices[self.is_kept] = y
+        new = []
+        for g in range(self.count):
+            key = g, x[self.first[g] : self.first[g + 1]].tobytes()
+            if key not in self.seen:
+                self.seen.add(key)
+                new.append(g)
+        if new:
+            self._keep(np.array(new), x)
+        return True
+
+    def _keep(self, new: Places, x: Floats) -> None:
+        """Add configurations of some requests to the pool."""
+        size = np.diff(self.first)[new]
+        place = np.repeat(self.first[new] - np.concatenate(([0], np.cumsum(size)[:-1])), size) + np.arange(size.sum())
+        points = sp.csc_array(
+            (x[place], place, np.concatenate(([0], np.cumsum(size)))), shape=(len(self.columns), len(new))
+        )
+        self.points.append(points)
+        self.group = np.concatenate((self.group, new))
+        self.cost = np.concatenate((self.cost, points.T @ self.program.cost[self.columns]))
+        self.usage = np.concatenate((self.usage, np.asarray((self.of_columns @ points).T.toarray())))
+
+    def _load(self) -> None:
+        """Bring the master into HiGHS: rest of the columns, lacking and surplus units, shares of configurations."""
+        highspy = require_highspy("column generation")
+        m = len(self.row_lower)
+        lacks, left = np.flatnonzero(np.isfinite(self.row_lower)), np.flatnonzero(np.isfinite(self.row_upper))
+        eye = sp.eye_array(m, format="csc")
+        matrix = sp.vstack([
+            sp.hstack([self.of_rest, eye[:, lacks], -eye[:, left]]),
+            sp.csr_array((self.count, len(self.rest) + len(lacks) + len(left))),
+        ])  # fmt: skip
+        self.others = matrix.shape[1]
+        extra = len(lacks) + len(left)
+        self.lp = silent_highs()
+        for name, value in (("threads", 1), ("solver", "simplex"), ("presolve", "off"), ("simplex_strategy", 4)):
+            self.lp.setOptionValue(name, value)
+        ones = np.ones(self.count)
+        self.lp.passModel(
+            filled_lp(
+                np.concatenate((self.program.cost[self.rest], self.penalty[lacks], self.penalty[left])),
+                sp.csc_array(matrix),
+                (np.concatenate((self.row_lower, ones)), np.concatenate((self.row_upper, ones))),
+                (
+                    np.concatenate((self.lower[self.rest], np.zeros(extra))),
+                    np.concatenate((self.upper[self.rest], np.full(extra, np.inf))),
+                ),
+            )
+        )
+        self.optimal = highspy.HighsModelStatus.kOptimal
+        self._extend(0)
+
+    def _extend(self, start: int) -> None:
+        """Add the configurations from number `start` on to the master."""
+        new = len(self.cost) - start
+        own = sp.csr_array((np.ones(new), (np.arange(new), self.group[start:])), shape=(new, self.count))
+        rows = sp.csr_array(sp.hstack([sp.csr_array(self.usage[start:]), own]))
+        self.lp.addCols(
+            new, self.cost[start:], np.zeros(new), np.full(new, np.inf), rows.nnz, rows.indptr[:-1].astype(np.int32),
+            rows.indices.astype(np.int32), rows.data,
+        )  # fmt: skip
+
+    def _master(self, until: float) -> Floats | None:
+        """Solve the master; returns the prices of its rows, None if time was over."""
+        self.lp.setOptionValue("time_limit", self.lp.getRunTime() + max(until - time.perf_counter(), 1e-3))
+        run_highs(self.lp)
+        solution = self.lp.getSolution()
+        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        if len(x) != self.others + len(self.cost):
+            return None
+        self.share = x[self.others :]
+        self.is_short = bool(x[len(self.rest) : self.others].max(initial=0.0) > 1e-7)
+        if self.lp.getModelStatus() != self.optimal or len(dual) == 0:
+            return None
+        self.value = float(self.lp.getInfo().objective_function_value)
+        m = len(self.row_lower)
+        self.shares_cost: Floats = dual[m:]
+        return np.asarray(dual[:m], dtype=np.float64)
+
+    # Plans ----------------------------------------------------------------------------------------------------------
+
+    def rounded(self, until: float) -> Places:
+        """Return a configuration of each request: the master's largest share, then exchanges of single requests."""
+        m = len(self.row_lower)
+        share = np.concatenate((self.share, np.zeros(len(self.cost) - len(self.share))))
+        order = np.lexsort((self.cost - self.usage @ self.prices[self.is_kept], -share, self.group))
+        first = np.searchsorted(self.group[order], np.arange(self.count + 1))
+        now = order[first[:-1]].copy()
+        entries = sp.csr_array(self.of_rest)
+        at = np.repeat(np.arange(m), np.diff(entries.indptr))
+        with np.errstate(invalid="ignore"):
+            one = entries.data * self.lower[self.rest][entries.indices]
+            two = entries.data * self.upper[self.rest][entries.indices]
+        low = self.row_lower - np.bincount(at, weights=np.maximum(one, two), minlength=m)
+        high = self.row_upper - np.bincount(at, weights=np.minimum(one, two), minlength=m)
+        weight = np.minimum(self.penalty, 4.0 * np.abs(self.prices[self.is_kept]) + 1e-3 * self.penalty)
+        sets = [order[first[g] : first[g + 1]] for g in range(self.count)]
+        used = self.usage[now].sum(axis=0)
+        room = 1e-9 * (1.0 + np.abs(used))
+        for _ in range(RAISES + 1):
+            for _ in range(PASSES):
+                moved = False
+                for g in range(self.count):
+                    if time.perf_counter() > until:
+                        return now
+                    if len(sets[g]) < 2:
+                        continue
+                    sums = (used - self.usage[now[g]]) + self.usage[sets[g]]
+                    broken = np.maximum(sums - high, 0.0) + np.maximum(low - sums, 0.0)
+                    costs = self.cost[sets[g]] + broken @ weight
+                    pick = int(np.argmin(costs))
+                    current = costs[sets[g] == now[g]][0]
+                    if costs[pick] < current - 1e-9 * (1.0 + abs(current)):
+                        now[g], used, moved = sets[g][pick], sums[pick], True
+                if not moved:
+                    break
+            off = (used > high + room) | (used < low - room)
+            if not off.any():
+                break
+            weight = np.where(off, weight * RAISE, weight)
+        return now
+
+    def point_of(self, chosen: Places) -> Floats:
+        """Return the point of the program with these configurations; other columns at zero, within bounds."""
+        x = np.clip(np.zeros(len(self.program.cost)), self.lower, self.upper)
+        pool = sp.hstack(self.points, format="csc")
+        x[self.columns] = np.asarray(pool[:, chosen].sum(axis=1)).ravel()
+        return x
+
+    def restricted(self, most: float) -> tuple[LinearProgram, Places]:
+        """Return the program over the configurations that a point below `most` may use, and their numbers.
+
+        Columns: the rest, then shares of configurations (0 or 1).
+        """
+        y = self.prices[self.is_kept]
+        reduced = self.cost - self.usage @ y
+        least = np.full(self.count, np.inf)
+        np.minimum.at(least, self.group, reduced)
+        kept = np.flatnonzero(reduced - least[self.group] <= max(most - self.bound, 0.0) + 1e-9 * (1.0 + abs(most)))
+        own = sp.csr_array((np.ones(len(kept)), (self.group[kept], np.arange(len(kept)))), (self.count, len(kept)))
+        matrix = sp.vstack([
+            sp.hstack([self.of_rest, sp.csr_array(self.usage[kept].T)]),
+            sp.hstack([sp.csr_array((self.count, len(self.rest))), own]),
+        ])  # fmt: skip
+        ones, k = np.ones(self.count), len(kept)
+        lp = LinearProgram(
+            np.concatenate((self.program.cost[self.rest], self.cost[kept])), sp.csc_array(matrix),
+            np.concatenate((self.row_lower, ones)), np.concatenate((self.row_upper, ones)),
+            np.concatenate((self.lower[self.rest], np.zeros(k))), np.concatenate((self.upper[self.rest], np.ones(k))),
+            np.concatenate((self.program.integrality[self.rest], np.ones(k, dtype=bool))),
+        )  # fmt: skip
+        return lp, kept
+
+
+def moved_prices(prices: Floats | None, rows_from: NDArray[np.int32] | None, m: int) -> Floats | None:
+    """Return the last program's prices in the rows of this one; None if nothing is known."""
+    if prices is None:
+        return None
+    if rows_from is None:
+        return prices if len(prices) == m else None
+    return np.where(rows_from >= 0, prices[np.maximum(rows_from, 0)], 0.0)
