@@ -156,7 +156,7 @@ def test_slurmctld_is_killed_and_comes_back(cluster: FakeCluster) -> None:
         cluster.until((cluster.folder / "alive").exists, "the controller's first step", 60.0)
         jobs = [submit(cluster, "--gres=gpu:2", begin=60, seconds=15) for _ in range(8)]  # six have room
         cluster.until(lambda: [each[0] for each in cluster.states().values()].count("RUNNING") == 6, "six to run")
-        time.sleep(6.0)  # slurmctld itself forgets starts that it has not written down, which it does every five seconds
+        time.sleep(6.0)  # slurmctld writes down what it started every five seconds, and forgets the rest
         cluster.down("slurmctld", kill=True)
         time.sleep(2.0)
         cluster.up("slurmctld")
