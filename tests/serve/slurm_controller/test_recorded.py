@@ -151,6 +151,28 @@ def test_one_refused_update_stops_no_other_and_times_are_the_clusters() -> None:
     assert all(change.begin_s == 4000 and str(change.comment).endswith(" asked=1") for _, change in door.updates)
 
 
+def test_a_job_that_slurm_puts_back_in_line_gets_its_own_nodes_back() -> None:
+    """A node is lost under a start: Slurm puts the job back with the start's nodes, where it would wait for ever."""
+    own = job("1", 1)
+    door = Scripted(cluster([node("n1"), node("n2")], [own], 4000.0))
+    controller = Controller(door, Options(lease_s=60))
+    assert controller.step().started == 1
+    lost = job("1", 1, state="RUNNING", comment="copter: asked=1", nodes=("n1",), required=("n1",), started_s=4000.0)
+    door.now = cluster([node("n1"), node("n2")], [lost], 4001.0)
+    controller.step()
+    left = node("n2")
+    again = job("1", 1, comment="copter: asked=1", required=("n1",), reason="ReqNodeNotAvail, UnavailableNodes:n1")
+    door.now, door.updates = cluster([left], [again], 4002.0), []
+    step = controller.step()
+    assert door.updates[0] == ("1", Change(4060, (), "1", "copter:"))
+    assert [line for line in step.lines if "starts on n2" in line], step.lines
+    assert door.updates[1][1].nodes == ("n2",)
+    door.now = cluster([left], [job("1", 1, comment="copter: asked=1", required=("n2",))], 4003.0)
+    controller.asked.clear()  # as after the job ran and was put back once more
+    assert controller.close().lines == ["job 1 is Slurm's again"]
+    assert door.updates[-1] == ("1", Change(4000, (), "1", "copter:"))
+
+
 def test_a_users_begin_time_is_kept_where_only_the_partition_opts_in() -> None:
     later = job("1", 1, comment="", begins_s=9000.0)
     door = Scripted(cluster([node("n1")], [later], 4000.0))
