@@ -132,7 +132,7 @@ class Ledger:
             hashable("resource", resource)
             raise
         except KeyError:
-            raise UnknownHandleError(f"unknown resource {resource!r}; add_resource makes it") from None
+            raise UnknownHandleError(f"unknown resource {resource!r}; add_resource adds one") from None
 
     def slot(self, request: Hashable) -> int:
         """Return the slot of a request; raises UnknownHandleError if the request is unknown."""

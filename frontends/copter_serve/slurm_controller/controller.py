@@ -239,10 +239,10 @@ class Controller:
         A job that Slurm puts back, as its node was lost, still has the nodes of its start: it would wait for the
         lost one.
         """
-        for job in cluster.jobs.values():
-            if job.waits and job.id in self.own and job.id not in self.asked and asked_before(job.comment) is not None:
-                self._ran.pop(job.id, None)
-                self._take_back(job, f"is back in line ({job.reason or 'not started'})", done)
+        for back in cluster.jobs.values():
+            if back.waits and back.id in self.own and back.id not in self.asked and asked_before(back.comment):
+                self._ran.pop(back.id, None)
+                self._take_back(back, f"is back in line ({back.reason or 'not started'})", done)
         for name, asked in list(self.asked.items()):
             job = cluster.jobs.get(name)
             if job is None or not job.waits:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -57,6 +60,18 @@ def test_gzip_is_known_by_content_not_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, gzip.compress((LOG + SOUND_LOG).encode()), "no-suffix")
     assert len(read_trace(path).jobs) == 1
     assert len(read_trace(write(tmp_path, "\ufeff" + LOG + SOUND_LOG, "plain.gz")).jobs) == 1
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+def test_bzip2_and_xz_are_read_and_damage_is_told(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    content = pack((LOG + SOUND_LOG).encode())
+    assert len(read_trace(write(tmp_path, content)).jobs) == 1
+    with pytest.raises(TraceError, match=r"damaged (bzip2|xz) file"):
+        read_trace(write(tmp_path, content[:-8]))
+
+
+def test_utf_16_is_read(tmp_path: Path) -> None:
+    assert len(read_trace(write(tmp_path, (LOG + SOUND_LOG).encode("utf-16"))).jobs) == 1
 
 
 def test_short_and_huge_jobs_are_filtered_not_skipped(tmp_path: Path) -> None:
@@ -129,6 +144,8 @@ def test_every_application_that_is_known_may_be_told(tmp_path: Path) -> None:
         (LOG + "x,1,1,1,a\n", "no usable line .1 broken.*line 2: timestamp is 'x'"),
         (LOG + "2017-10-09 07:01:55,5,1,5,a\n", "1 left out"),
         (b"\xff\xfe\x00", "not UTF-8"),
+        (b"PAR1....", "a Parquet file: write it as CSV first"),
+        (b"\x28\xb5\x2f\xfd....", "packed by zstd: unpack it first"),
         (gzip.compress((LOG + SOUND_LOG * 50).encode(), mtime=0)[:-20], "damaged gzip"),
         (gzip.compress((LOG + SOUND_LOG).encode(), mtime=0)[:12] + b"\x00" * 30, "damaged gzip"),
     ],

@@ -1,16 +1,19 @@
-"""Readers of public trace formats as CSV, plain or gzipped; the header determines the format."""
+"""Readers of public trace formats as CSV, plain or compressed; the header determines the format."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import csv
 import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, time
 from itertools import chain
@@ -27,14 +30,21 @@ WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
 SHORTEST_S = 60.0  # a log's jobs shorter than this many seconds are left out, as in Sia
 MOST_GPU_HOURS = 1000.0  # a log's jobs of more GPU-hours are left out, as in Sia
 
-_GZIP_MAGIC, _ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+_Opens = Callable[[io.BytesIO], io.BufferedIOBase]
+_COMPRESSED: tuple[tuple[bytes, str, _Opens], ...] = (
+    (b"\x1f\x8b", "gzip", gzip.open),
+    (b"BZh", "bzip2", bz2.open),
+    (b"\xfd7zXZ\x00", "xz", lzma.open),
+)
+_ZIP_MAGIC = b"PK\x03\x04"
+_FOREIGN = ((b"\x28\xb5\x2f\xfd", "packed by zstd: unpack it"), (b"PAR1", "a Parquet file: write it as CSV"))
 _TAR_MAGIC_AT = 257  # bytes before "ustar" in a tar archive
 _FORMATS = [
     (PHILLY_COLUMNS, "a Philly log"),
     (WORKLOAD_COLUMNS, "a Sia workload"),
     *((each.columns, each.title) for each in LINE_FORMATS),
 ]
-_EXPECTED = "expected a CSV file, plain or gzipped, with the columns " + " or ".join(
+_EXPECTED = "expected a CSV file, plain or packed by gzip, bzip2 or xz, with the columns " + " or ".join(
     f"{','.join(names)} ({title})" for names, title in _FORMATS
 )
 
@@ -100,15 +110,21 @@ def _text_of(name: str) -> str:
         content = contents(name)
     except OSError as error:
         raise TraceError(f"{name}: cannot be read ({error.strerror or error}); {_EXPECTED}") from None
+    packed = next((each for each in _COMPRESSED if content.startswith(each[0])), None)
+    foreign = next((why for magic, why in _FOREIGN if content.startswith(magic)), None)
+    if foreign is not None:
+        raise TraceError(f"{name}: {foreign} first; {_EXPECTED}")
     try:
-        if content.startswith(_GZIP_MAGIC):
-            with gzip.open(io.BytesIO(content)) as stream:
+        if packed is not None:
+            with packed[2](io.BytesIO(content)) as stream:
                 content = stream.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise TraceError(f"{name}: has more than {MOST_BYTES:,} bytes once unpacked: this is no trace")
-        return _out_of_archive(name, content).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise TraceError(f"{name}: damaged gzip file ({error}); fetch it again") from None
+        content = _out_of_archive(name, content)
+        return content.decode("utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        kind = "file" if packed is None else f"{packed[1]} file"
+        raise TraceError(f"{name}: damaged {kind} ({error}); fetch it again") from None
     except (tarfile.TarError, zipfile.BadZipFile) as error:
         raise TraceError(f"{name}: damaged archive ({error}); fetch it again") from None
     except UnicodeDecodeError as error:
@@ -164,7 +180,7 @@ def _found(header: list[str]) -> str:
 
 
 def numbered_rows(name: str, text: str | None = None) -> _Rows:
-    """Return non-empty rows of a CSV file with line numbers, plain or gzipped; raises TraceError."""
+    """Return non-empty rows of a CSV file with line numbers, plain or compressed; raises TraceError."""
     reader = csv.reader(io.StringIO(_text_of(name) if text is None else text, newline=""))
     while True:
         try:
