@@ -55,7 +55,7 @@ def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float)
     budget = _emptied(fleet, price, leaving, own, starts, budget, moved, True)
     at, server, tries = 0, 0, np.zeros(len(fleet.names), dtype=np.int64)
     while at < len(order) and budget > 0:
-        fleet.reserve(PORTION * 4 * (MOST_MOVED + 1))
+        fleet.reserve(PORTION * (1 + TRIES * (4 * MOST_MOVED + 2)))
         at, server, budget = make_room(
             fleet.board, fleet.shapes, price, fleet.capacity, jobs, order, at, own, starts, server, budget, cost, tries,
             fleet.mark, moved,

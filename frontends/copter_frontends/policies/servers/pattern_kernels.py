@@ -204,6 +204,7 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
     gained = 0
     for at in range(len(servers)):
         server, mine = servers[at], own[starts[at] : starts[at + 1]]
+        had = jobs.bits[mine].copy()
         worth = 0
         for task in mine:
             if jobs.server[task] != server:
@@ -229,16 +230,17 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
                     task = queue[first[k]]
                     shift(board, shapes, server, k, jobs.bits[task], 1)
                     jobs.server[task] = -1
-            found = as_before(board, shapes, jobs, server, mine, queue, first, by_size)
+            found = as_before(board, shapes, jobs, server, mine, had, queue, first)
         gained += found - worth
     return gained
 
 
 @numba.njit(cache=True)
-def as_before(board, shapes, jobs, server, mine, queue, first, by_size):  # type: ignore[no-untyped-def]
-    """Start again the tasks that were just taken off a server, with the same GPUs; returns their worth."""
+def as_before(board, shapes, jobs, server, mine, had, queue, first):  # type: ignore[no-untyped-def]
+    """Start again the tasks that were just taken off a server, with the GPUs that they had; returns their worth."""
     worth = 0
-    for task in mine:
+    for i in range(len(mine)):
+        task = mine[i]
         k = jobs.shape[task]
         if jobs.server[task] >= 0:
             continue
@@ -247,7 +249,7 @@ def as_before(board, shapes, jobs, server, mine, queue, first, by_size):  # type
             at += 1
         queue[at], queue[first[k]] = queue[first[k]], task
         first[k] += 1
-        shift(board, shapes, server, k, jobs.bits[task], -1)
-        jobs.server[task] = server
+        shift(board, shapes, server, k, had[i], -1)
+        jobs.server[task], jobs.bits[task] = server, had[i]
         worth += shapes.worth[k]
     return worth
