@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -17,6 +17,8 @@ from copter_frontends.vocabulary import (
     Job,
     Plan,
     SchedulingPolicy,
+    UnknownJobError,
+    at_once,
 )
 
 TURN_SHARE = 0.25  # seconds of a turn, as a share of the wait before it
@@ -63,11 +65,10 @@ class Ageing:
         self._turns: dict[str, Turn] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the policy: its figures, its linear program, calls for many jobs."""
+        """Return an attribute of the policy: its figures, its linear program."""
         if name.startswith("__") or "policy" not in self.__dict__:
             raise AttributeError(name)
-        found = getattr(self.policy, name)
-        return {"add_jobs": self._add_jobs, "remove_jobs": self._remove_jobs}.get(name, found)
+        return getattr(self.policy, name)
 
     @property
     def turn_s(self) -> float:
@@ -90,8 +91,20 @@ class Ageing:
         self.policy.add_job(job)
         self._note(job)
 
-    def _add_jobs(self, jobs: Sequence[Job]) -> None:
-        self.policy.add_jobs(jobs)  # type: ignore[attr-defined]
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job, in one call of the policy if it has one; on an error none is added."""
+        add_jobs, added = at_once(self.policy, "add_jobs", "add_job"), list[str]()
+        if add_jobs is not None:
+            add_jobs(jobs)
+        else:
+            try:
+                for job in jobs:
+                    self.policy.add_job(job)
+                    added.append(job.id)
+            except Exception:
+                for job_id in reversed(added):
+                    self.policy.remove_job(job_id)
+                raise
         for job in jobs:
             self._note(job)
 
@@ -109,14 +122,31 @@ class Ageing:
         """Tell the policy of a change."""
         self.policy.update_job(job_id, **what_changed)
 
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Do :meth:`update_job` for each job, in one call of the policy if it has one."""
+        update_jobs = at_once(self.policy, "update_jobs", "update_job")
+        if update_jobs is not None:
+            update_jobs(told)
+            return
+        for job_id, facts in told.items():
+            self.policy.update_job(job_id, **facts)
+
     def remove_job(self, job_id: str) -> None:
         """Remove a job from the policy and end its turn."""
         self.policy.remove_job(job_id)
         self._forget(job_id)
 
-    def _remove_jobs(self, job_ids: Sequence[str]) -> None:
-        self.policy.remove_jobs(job_ids)  # type: ignore[attr-defined]
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
         for job_id in job_ids:
+            if job_id not in self._jobs:
+                raise UnknownJobError(f"there is no job {job_id!r}")
+        remove_jobs = at_once(self.policy, "remove_jobs", "remove_job")
+        if remove_jobs is not None:
+            remove_jobs(job_ids)
+        for job_id in dict.fromkeys(job_ids):
+            if remove_jobs is None:
+                self.policy.remove_job(job_id)
             self._forget(job_id)
 
     def _forget(self, job_id: str) -> None:

@@ -32,11 +32,10 @@ from copter_frontends.vocabulary import (
     FrontendError,
     InvalidClusterError,
     Job,
-    JoinedAtOnce,
     Node,
     Plan,
     SchedulingPolicy,
-    ToldAtOnce,
+    at_once,
 )
 from copter_frontends.vocabulary.semantics import DEFAULT, Charge, Semantics
 
@@ -341,8 +340,9 @@ class Simulation:
 
     def _remove_ended(self) -> None:
         leaving, self._leaving = self._leaving, []
-        if isinstance(self.policy, JoinedAtOnce):
-            self.policy.remove_jobs(leaving)
+        remove_jobs = at_once(self.policy, "remove_jobs", "remove_job")
+        if remove_jobs is not None:
+            remove_jobs(leaving)
             return
         for job in leaving:
             self.policy.remove_job(job)
@@ -374,25 +374,26 @@ class Simulation:
 
     def _join(self, jobs: list[Job]) -> bool:
         """Add jobs to the policy in one call; False if it has none, or refused one of them, and none was added."""
-        policy = self.policy
-        if not isinstance(policy, JoinedAtOnce):
+        add_jobs = at_once(self.policy, "add_jobs", "add_job")
+        if add_jobs is None:
             return False
         try:
-            self._edit(lambda: policy.add_jobs(jobs))
+            self._edit(lambda: add_jobs(jobs))
         except FrontendError:
             return False
         return True
 
     def _send_updates(self) -> None:
-        told, policy = {job: facts for job, facts in self._news.items() if job in self._active}, self.policy
+        told = {job: facts for job, facts in self._news.items() if job in self._active}
+        update_jobs = at_once(self.policy, "update_jobs", "update_job")
         self._news = {}
 
         def tell() -> None:
-            if isinstance(policy, ToldAtOnce):
-                policy.update_jobs(told)
+            if update_jobs is not None:
+                update_jobs(told)
                 return
             for job, facts in told.items():
-                policy.update_job(job, **facts)
+                self.policy.update_job(job, **facts)
 
         self._edit(tell)
 

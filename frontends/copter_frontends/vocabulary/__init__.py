@@ -16,7 +16,7 @@ from copter_frontends.vocabulary.exposed import Exposed
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce
+from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce, at_once
 from copter_frontends.vocabulary.service import Attained, Service, ServiceClock
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "TraceError",
     "UnknownGpuTypeError",
     "UnknownJobError",
+    "at_once",
     "configurations_for",
     "configurations_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.vocabulary.job import Job
@@ -64,3 +64,17 @@ class JoinedAtOnce(Protocol):
 
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Call :meth:`SchedulingPolicy.remove_job` for each job; UnknownJobError as there, and then none is removed."""
+
+
+def at_once(policy: object, many: str, one: str) -> Callable[..., None] | None:
+    """Return the policy's method `many` (such as ``add_jobs``), or None if `one` (``add_job``) must be called for each.
+
+    A class that has its own `one`, and inherits `many` or passes it on by ``__getattr__``, wants each call: its `one`
+    does something that `many` does not know of.
+    """
+    for each in type(policy).__mro__:
+        if many in vars(each):
+            return getattr(policy, many)  # type: ignore[no-any-return]
+        if one in vars(each):
+            return None
+    return None

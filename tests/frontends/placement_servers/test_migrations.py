@@ -80,13 +80,28 @@ def test_a_part_of_a_gpu_is_moved_for_a_whole_one() -> None:
     assert faults(fleet) == []
 
 
+def small_fleet(rng: np.random.Generator) -> Fleet:
+    shapes = [TaskShape(str(k), tuple(rng.integers(1, 9, 2).tolist()), int(rng.integers(1, 60))) for k in range(4)]
+    shapes += [TaskShape("part", (1, 1), 9, 1, 300), TaskShape("gpus", (2, 2), 40, 2)]
+    return Fleet([ServerType("a", (12, 12), 4, 2), ServerType("b", (16, 10), 3)], shapes)
+
+
+@pytest.mark.parametrize("seed", [77, 195])
+def test_no_gpu_is_used_twice_after_an_exchange_is_undone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fleet = small_fleet(rng)
+    policy = CopterPlacement(fleet)
+    for number in (18, 12, 9):
+        policy.plan(fleet.arrive(rng.integers(0, 6, number), rng.integers(-1, 3, number)))
+        assert faults(fleet) == []
+        fleet.depart(rng.permutation(np.flatnonzero(fleet.jobs.server[: fleet.tasks] >= 0))[:4])
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.05, 1.0), st.sampled_from([0.0, 1.0, 20.0]))
 def test_nothing_is_lost_and_the_bound_holds(seed: int, share: float, cost: float) -> None:
     rng = np.random.default_rng(seed)
-    shapes = [TaskShape(str(k), tuple(rng.integers(1, 9, 2).tolist()), int(rng.integers(1, 60))) for k in range(4)]
-    shapes += [TaskShape("part", (1, 1), 9, 1, 300), TaskShape("gpus", (2, 2), 40, 2)]
-    fleet = Fleet([ServerType("a", (12, 12), 4, 2), ServerType("b", (16, 10), 3)], shapes)
+    fleet = small_fleet(rng)
     policy = CopterPlacement(fleet, migrations=share, move_cost=cost)
     for number in (18, 12, 9):
         running = np.flatnonzero(fleet.jobs.server[: fleet.tasks] >= 0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.errors import InvalidDataError
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.hare.courses import Courses
@@ -15,7 +18,16 @@ from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policy_kit import RoundPolicy, share_of_time
 from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import StepReward
-from copter_frontends.vocabulary import Cluster, DuplicateJobError, InvalidJobError, Job, JoinedAtOnce, UnknownJobError
+from copter_frontends.simulator import Simulation
+from copter_frontends.vocabulary import (
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    JoinedAtOnce,
+    UnknownJobError,
+    configurations_of,
+)
 
 shares = st.floats(0.0, 1.0)
 
@@ -104,6 +116,57 @@ def test_a_refused_call_changes_nothing(make, application):
             policy.update_jobs({"j0": {"progress": 0.5}, **wrong})
     assert list(policy.jobs) == ["j0", "j1"]
     assert policy.service["j0"].progress == 0.0
+
+
+class Passed:
+    """A policy that passes on what it does not know, as a user's may."""
+
+    def __init__(self, policy: RoundPolicy) -> None:
+        self.policy, self.seen = policy, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def add_job(self, job: Job) -> None:
+        self.seen.append(job.id)
+        self.policy.add_job(job)
+
+
+class Watched(ChronusPolicy):
+    """A policy with its own way to add a job."""
+
+    def __init__(self) -> None:
+        super().__init__(cluster())
+        self.seen = list[str]()
+
+    def add_job(self, job: Job) -> None:
+        self.seen.append(job.id)
+        super().add_job(job)
+
+
+@pytest.mark.parametrize("make", [lambda: Passed(chronus()), Watched])
+@pytest.mark.parametrize("aged", [False, True])
+def test_a_policy_with_its_own_way_to_add_a_job_sees_every_job(make, aged):
+    policy = made = make()
+    if aged:
+        policy = Ageing(made, cluster(), 1e6)
+    Simulation(cluster(), jobs(4, "cifar10"), policy, GoodputModel(configurations_of(cluster()))).run(rounds=2)
+    assert made.seen == ["j0", "j1", "j2", "j3"]
+
+
+def test_ageing_adds_all_jobs_or_none():
+    policy = Ageing(Passed(hare()), cluster(), 600.0)
+    with pytest.raises(InvalidJobError):
+        policy.add_jobs([*jobs(2, "resnet50"), Job("odd", "no such model", 0.0, 1.0)])
+    assert list(policy.policy.jobs) == []
+    policy.add_jobs(jobs(2, "resnet50"))
+    policy.update_jobs({"j0": {"progress": 0.5}})
+    with pytest.raises(UnknownJobError):
+        policy.remove_jobs(["j0", "nobody"])
+    assert list(policy.policy.jobs) == ["j0", "j1"]
+    assert policy.policy.service["j0"].progress == 0.5
+    policy.remove_jobs(["j0", "j1"])
+    assert list(policy.policy.jobs) == []
 
 
 class Counted(dict):
