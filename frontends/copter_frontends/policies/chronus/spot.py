@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -38,18 +38,22 @@ class SpotCluster:
         self._times: Floats = np.zeros((0, 6))
         self._least: Ints = np.zeros((0, kinds), dtype=np.int64)  # GPUs needed by type; NEVER where it cannot run
 
-    def add(self, job: Job) -> None:
-        """Add a job without progress."""
-        row = len(self._jobs)
-        if row == len(self._times):
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Add jobs without progress."""
+        if not jobs:
+            return
+        while len(self._jobs) + len(jobs) > len(self._times):
             self._grow()
-            row = len(self._jobs)
-        speeds = self.modes.speeds(job)
-        self._jobs.append(job)
-        self._row[job.id] = row
-        whole_s = self.modes.remaining_s(job, 0.0)
-        self._times[row] = (whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s)
-        self._least[row] = [speeds.gpus if kind in speeds.rates else NEVER for kind in self.modes.nodes.types]
+        kinds, begin = self.modes.nodes.types, len(self._jobs)
+        times, least = [], []
+        for job in jobs:
+            speeds = self.modes.speeds(job)
+            whole_s = self.modes.remaining_s(job, 0.0)
+            times.append((whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s))
+            least.append([speeds.gpus if kind in speeds.rates else NEVER for kind in kinds])
+        self._times[begin : begin + len(jobs)], self._least[begin : begin + len(jobs)] = times, least
+        self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
+        self._jobs.extend(jobs)
 
     def progressed(self, job_id: str, progress: float) -> None:
         """Note a job's progress."""
