@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,7 @@ from copter.runtime.guard import Guard
 from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
-from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
+from copter.session.snapshot import SessionState, beside_model, load_state, plain, save_state, state_from
 from copter.session.state import iterate_from, iterate_state
 from copter.session.worth_plans import linear_of
 from copter.settings import Settings
@@ -501,9 +502,16 @@ class Session:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
-        """Prepare for pickle and copy: model, solver state, settings and plan; the journal stays with the original."""
+        """Prepare for pickle and copy: model, solver state, settings and plan; the journal stays with the original.
+
+        The model is an object of its own in the copy: what else refers to it refers to the copied session's model.
+        """
         with self._guard.held("being copied"), self.model.ledger.guard.held("being copied"):
-            return restored, (type(self), plain(self._state()))
+            return restored, (type(self), beside_model(self._state()), self.model.version, self.model)
+
+    def __copy__(self) -> Session:
+        """Return a copy with a model of its own, as :func:`copy.deepcopy` does."""
+        return deepcopy(self)
 
     def _state(self) -> SessionState:
         """Return the state that a snapshot holds."""
@@ -684,6 +692,8 @@ class Session:
                 self.model.ledger.journal = Journal.create(path, History(), base, policy)
 
 
-def restored(kind: type[Session], values: dict[str, Any]) -> Session:
-    """Return a session of this class from pickled or copied values."""
-    return kind._from_state(state_from(values, None, "a copied session"))
+def restored(kind: type[Session], values: dict[str, Any], version: int, model: Model) -> Session:
+    """Rebuild a copied session with its copied model, which must have the version at which the session was copied."""
+    if model.version != version:
+        raise SnapshotError("the model was edited while its session was copied; copy them again")
+    return kind._from_state(state_from(values, None, "a copied session", model))
