@@ -312,6 +312,55 @@ def test_the_word_certified_is_for_what_the_model_holds(capsys: pytest.CaptureFi
     assert "Not modelled" in page
 
 
+def partitioned(rules: Document, jobs: list[Any], *nodes: Document) -> ClusterView:
+    found = {"nodes": list(nodes), "partitions": [{"name": "all", "partition": {"state": ["UP"]}, **rules}]}
+    return view_of(jobs, read_cluster("nodes.json", found))
+
+
+AT_MOST_8: Document = {"maximums": {"cpus_per_node": {"set": True, "infinite": False, "number": 8}}}
+
+
+def test_the_jobs_of_a_partition_share_its_cpus_of_a_node() -> None:
+    """MaxCPUsPerNode counts all jobs of the partition, not each one."""
+    node = machine("n1", partitions=["all", "other"])
+    six = on(1, "n1", tres_req_str="cpu=6,node=1", tres_alloc_str="cpu=6,node=1")
+    view = partitioned(AT_MOST_8, [six, job(2, 4), job(3, 2), job(4, 1), job(5, 8, partition="other")], node)
+    assert named(view)[0] in ({"3": ["n1"], "5": ["n1"]}, {"4": ["n1"], "5": ["n1"]})
+    two = [job(number, 5) for number in (2, 3)]
+    assert named(partitioned(AT_MOST_8, two, node))[0] == {"2": ["n1"]}
+
+
+def test_cpus_of_jobs_that_are_hidden_may_be_of_the_partition() -> None:
+    view = partitioned(AT_MOST_8, [job(2, 4, per_node="gpu:1")], machine("n1", alloc_cpus=6))
+    assert named(view) == ({}, 1.0)
+    assert named(partitioned(AT_MOST_8, [job(2, 2, per_node="gpu:1")], machine("n1", alloc_cpus=6)))[0]
+
+
+def test_tasks_of_a_node_are_limited() -> None:
+    """--ntasks-per-node: eight tasks of one CPU need four nodes."""
+    eight = job(2, 8, tasks=8, tasks_per_node=2)
+    assert named(slurm([eight], [A, B])) == ({}, 0.0)
+    nodes = [machine(f"n{at}") for at in range(4)]
+    assert named(slurm([eight], nodes))[0] == {"2": ["n0", "n1", "n2", "n3"]}
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"deadline": {"set": True, "infinite": False, "number": 1_764_000_500}},
+        {"minimum_cpus_per_node": 4},
+        {"tasks": 4, "tasks_per_tres": 2},
+        {"partition": "limited"},
+    ],
+)
+def test_what_is_not_modelled_is_not_named(asks: Document) -> None:
+    limits = {"name": "limited", "maximums": {"cpus_per_socket": 4}}
+    nodes = [machine("n1", partitions=["all", "limited"])]
+    view = view_of([job(2, **asks)], read_cluster("nodes.json", {"nodes": nodes, "partitions": [limits]}))
+    assert named(view)[0] == {}
+    assert view.jobs[0].unclear
+
+
 # Volcano --------------------------------------------------------------------------------------------------------------
 
 
