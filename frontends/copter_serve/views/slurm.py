@@ -229,7 +229,7 @@ def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster) -> None:
             alone = job.alone or (WHOLE if _is_exclusive(job, cluster) else "")
             if alone:
                 machine.node.owner = alone if machine.node.owner in ("", alone) else WHOLE
-            held = per[name]
+            held: Mapping[str, float] = per[name]
             for partition in job.partitions:
                 held = _also_of(partition, held, machine.node)
             for resource, amount in held.items():

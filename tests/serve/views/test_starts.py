@@ -497,6 +497,26 @@ def test_a_placed_pod_keeps_others_away_by_its_own_rule(label: str, starts: Any)
     assert named(volcano(node("n1", 4), queue("q"), keeper, *gang("a", 1, asks)))[0] == starts
 
 
+def test_a_pod_that_is_resized_in_place_holds_what_it_was_given() -> None:
+    def beside(**told: Any) -> ClusterView:
+        held = pod("k", "k", 0, "n1")
+        held["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+        held["status"]["containerStatuses"] = [{"name": "c", **told}]
+        asks = spec_of(2)
+        asks["spec"]["containers"][0]["resources"]["requests"] |= {"cpu": "32"}
+        return volcano(node("n1", 4), queue("q"), held, *gang("a", 1, asks))
+
+    assert named(beside(allocatedResources={"cpu": "60"})) == ({}, 2.0)
+    assert named(beside(resources={"requests": {"cpu": "60"}})) == ({}, 2.0)
+    assert named(beside(allocatedResources={"cpu": "1"}))[0] == {"ns/a": ["n1"]}
+
+
+def test_ports_of_a_pod_in_the_nodes_network_are_the_nodes() -> None:
+    asks = spec_of(2, hostNetwork=True)
+    asks["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, asks)))[0] == {}
+
+
 # KAI ------------------------------------------------------------------------------------------------------------------
 
 
@@ -690,6 +710,14 @@ def test_a_workload_may_start_with_fewer_pods() -> None:
     plan = planned(kueue(cluster_queue("red", 7), found))
     assert [sum(each.amounts.values()) for each in plan.starts] == [6.0]
     assert named(kueue(cluster_queue("red", 3), found)) == ({}, 0.0)
+
+
+def test_pods_that_have_ended_are_not_needed_again() -> None:
+    """An evicted workload of three pods, of which two have ended, needs the third one only."""
+    found = workload("r/a", 4, status={"reclaimablePods": [{"name": "main", "count": 2}]})
+    found["spec"]["podSets"][0]["count"] = 3
+    plan = planned(kueue(cluster_queue("red", 8), found))
+    assert ([sum(each.amounts.values()) for each in plan.starts], plan.bound) == ([4.0], 4.0)
 
 
 def test_in_strict_order_nothing_passes_the_first() -> None:
