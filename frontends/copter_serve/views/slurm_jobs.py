@@ -188,6 +188,12 @@ def hold_of(document: Mapping[str, Any], job: Asked, partitions: Sequence[Partit
     unclear = _unclear(document, job, description)
     if not unclear and any(each.by_socket for each in partitions):
         unclear = "its partition limits the CPUs of a socket (MaxCPUsPerSocket)"
+    by_cpu = max(
+        number(document.get("memory_per_cpu")) or 0.0,
+        (number(document.get("memory_per_node")) or 0.0) * job.nodes / max(job.cpus, 1.0),
+    )
+    if not unclear and any(by_cpu > each.max_memory_cpu for each in partitions):
+        unclear = "it asks for more memory of a CPU than its partition gives, and then gets more CPUs (MaxMemPerCPU)"
     return "", unclear
 
 
@@ -250,7 +256,8 @@ def _closed(document: Mapping[str, Any], job: Asked, partition: Partition) -> st
     """Return why a partition does not take a job."""
     if partition.closed:
         return partition.closed
-    minutes = number(document.get("time_limit"))
+    told = document.get("time_limit")
+    minutes = math.inf if isinstance(told, dict) and told.get("infinite") is True else number(told)
     if minutes is not None and minutes > partition.max_minutes:
         return f"PartitionTimeLimit: {minutes:g} minutes, and {partition.name} allows {partition.max_minutes:g}"
     if job.nodes > partition.max_nodes or (
@@ -397,6 +404,8 @@ def _way(
             groups[-1] = groups[-1][0] + 1, need
         else:
             groups.append((1, need))
+    if any(need.get("mem", 0.0) > partition.max_memory for _, need in groups):
+        return []
     if not math.isinf(partition.max_cpus):
         groups = [(many, need | {cpus_of(partition.name): need["cpu"]}) for many, need in groups]
     untouched = ("mem",) if demand.memory_all else ()

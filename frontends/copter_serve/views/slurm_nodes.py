@@ -57,6 +57,8 @@ class Partition:
         Most CPUs of one node that all jobs of the partition together may use.
     by_socket : bool
         Whether it limits the CPUs of a socket, too.
+    max_memory, max_memory_cpu : float
+        Most memory of one job on a node, and for each of its CPUs, in MiB.
     exclusive : bool
         Whether each job has its nodes alone.
     shares : bool
@@ -73,6 +75,8 @@ class Partition:
     max_minutes: float = math.inf
     max_cpus: float = math.inf
     by_socket: bool = False
+    max_memory: float = math.inf
+    max_memory_cpu: float = math.inf
     exclusive: bool = False
     shares: bool = False
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -296,6 +300,8 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
     most = limit(("maximums", "cpus_per_node"), ("maximum_cpus_per_node",), ("max_cpus_per_node",))
     partition.max_cpus = most if most < UNSET else math.inf
     partition.by_socket = limit(("maximums", "cpus_per_socket"), ("max_cpus_per_socket",)) < UNSET
+    partition.max_memory = limit(("maximums", "partition_memory_per_node"))
+    partition.max_memory_cpu = limit(("maximums", "partition_memory_per_cpu"))
     shares = number(part(at, "at", "maximums", "oversubscribe", "jobs"))
     if shares is None:
         shares = number(part(at, "at", "maximums", "shares"))

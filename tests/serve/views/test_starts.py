@@ -330,6 +330,21 @@ def test_the_jobs_of_a_partition_share_its_cpus_of_a_node() -> None:
     assert named(partitioned(AT_MOST_8, two, node))[0] == {"2": ["n1"]}
 
 
+@pytest.mark.parametrize(
+    ("limits", "asks", "bound"),
+    [
+        ({"time": {"set": True, "number": 60}}, {"time_limit": {"set": False, "infinite": True, "number": 0}}, 0.0),
+        ({"partition_memory_per_node": {"set": True, "number": 4000}}, {"memory_per_node": 5000}, 0.0),
+        ({"partition_memory_per_cpu": {"set": True, "number": 4000}}, {"memory_per_cpu": 5000}, 1.0),
+        ({"partition_memory_per_cpu": {"set": True, "number": 4000}}, {"memory_per_node": 5000}, 1.0),
+    ],
+)
+def test_a_job_above_a_limit_of_its_partition_is_not_named(limits: Document, asks: Document, bound: float) -> None:
+    asked = job(2, per_node="gpu:1", **asks)
+    assert named(partitioned({"maximums": limits}, [asked], machine("n1"))) == ({}, bound)
+    assert named(partitioned({}, [asked], machine("n1")))[0] == {"2": ["n1"]}
+
+
 def test_cpus_of_jobs_that_are_hidden_may_be_of_the_partition() -> None:
     view = partitioned(AT_MOST_8, [job(2, 4, per_node="gpu:1")], machine("n1", alloc_cpus=6))
     assert named(view) == ({}, 1.0)
