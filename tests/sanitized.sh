@@ -1,13 +1,14 @@
 #!/bin/bash
 # The compiled modules with AddressSanitizer, in build/sanitized, and the tests that change memory under it: edits,
-# blocks, sessions, files, tapes, and calls that a signal ends (`make check-sanitizer`; half an hour on two cores).
+# blocks, sessions, files, tapes, and calls that a signal ends (`make check-sanitizer`; half an hour on two cores). Left
+# out: branch and bound in a process whose memory is limited, which leaves no room for the sanitizer's own.
 # PYTHON is the interpreter with copter's requirements, SHARE the part of the campaigns of tests/adversary/long_run.py.
 set -u
 cd "$(dirname "$0")/.."
 PYTHON=$(realpath -s "${PYTHON:-.venv/bin/python}") SHARE=${SHARE:-0.02}
 ROOMS=(tests/copter/model tests/copter/problem tests/copter/storage tests/copter/session tests/copter/tape
-  tests/copter/methods/blocks tests/copter/methods/simplex tests/copter/methods/integer tests/adversary/test_long_run.py)
-CAMPAIGNS=("interrupted at" "ended by a timer" "edited sessions" "tapes of random" "recorded while")
+  tests/copter/methods/blocks tests/copter/methods/simplex)
+CAMPAIGNS=("interrupted at" "ended by a timer" "edited sessions" "recorded while")
 
 library=$(${CC:-gcc} -print-file-name=libasan.so)
 [ -f "$library" ] || { echo "check-sanitizer needs gcc with libasan (Debian: apt-get install gcc)" >&2; exit 3; }
