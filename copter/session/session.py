@@ -316,9 +316,11 @@ class Session:
         before = self._planner
         with self._guard.held("being planned"), self.model.ledger.guard.held("being planned"):
             self._planner = Session(linear_of(self.model), self.settings)
-            if before is not None:
+            if before is not None and before._restart != INTERRUPTED:
                 self._planner._iterate = iterate_from(iterate_state(before._iterate), self._planner.model)
-                self._planner._restart, self._planner._plan = before._restart, before._plan
+                self._planner._restart = before._restart
+            if before is not None:
+                self._planner._plan = before._plan
         return self._planner
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
@@ -519,8 +521,13 @@ class Session:
         return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
 
     def _follow_columns(self) -> None:
-        """Renumber the columns of the iterate and of the last plan that requests have been given in place of others."""
+        """Renumber the columns of the iterate and of the last plan that requests have been given in place of others.
+
+        An iterate that a signal has left half made is dropped, as the next solve would drop it.
+        """
         matrix, moves = self.model.ledger.matrix, self.model.ledger.moves
+        if self._restart == INTERRUPTED:
+            self._iterate = WarmState()
         restart, self._restart = self._restart, INTERRUPTED
         self._iterate.follow_columns(matrix, moves)
         plan = None if self._plan is None else self._plan.followed(matrix.generation, moves)
