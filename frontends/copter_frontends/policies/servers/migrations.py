@@ -9,7 +9,7 @@ from copter_frontends.policies.servers.board import DRAINING, UP, Bools, Floats,
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.place_kernels import mark_group, place_by_score
 from copter_frontends.policies.servers.score_kernels import STRANDED, best_place
-from copter_frontends.policies.servers.state_kernels import enter, leave, put_back, room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, enter, leave, put_back, room, shift, take
 
 MOST_MOVED = 4
 """Tasks that are moved for one waiting task at most."""
@@ -158,16 +158,6 @@ def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
     for d in range(last):
         size += price[d] * shapes.need[shape, d]
     return size
-
-
-@numba.njit(cache=True)
-def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def]
-    """Add a task's amounts to what is free, or take them away."""
-    for d in range(len(free)):
-        free[d] += sign * shapes.need[shape, d]
-    for g in range(len(gpu)):
-        if bits >> g & 1:
-            gpu[g] += sign * shapes.milli[shape]
 
 
 @numba.njit(cache=True)

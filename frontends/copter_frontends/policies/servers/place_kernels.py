@@ -67,6 +67,8 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
         if shapes.like[jobs.shape[task]] != shape:
             shape = shapes.like[jobs.shape[task]]
             heap = candidates(rule, board, shapes, price, capacity, shape)
+        if len(heap) == 0:
+            continue
         stamp = 0
         if jobs.group[task] >= 0:
             mark[-1] += 1

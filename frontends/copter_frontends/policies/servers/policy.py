@@ -19,7 +19,7 @@ from copter_frontends.policies.servers.migrations import migrate
 from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, fill_servers, put_patterns
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
-from copter_frontends.policies.servers.program import PatternProgram, proven
+from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
 from copter_frontends.policies.servers.rooms import rooms_of
 from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
@@ -139,6 +139,7 @@ class CopterPlacement(PlacementBase):
         self.one_by_one, self.search_s = one_by_one, search_s
         self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
+        self.tight = False  # whether the last rounds needed the program, so that a plan without it is not tried
         self.amounts = self._amounts()
         whole = fleet.capacity[fleet.board.kind].sum(axis=0)
         self.opened = opening * float(self.amounts[:-1] @ whole) / max(fleet.servers, 1)
@@ -229,9 +230,10 @@ class CopterPlacement(PlacementBase):
         touched = np.flatnonzero(before.of_server >= 0)
         touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-2], kind="stable")]
         clock.end("bound")
-        worth = self._improved(tasks, touched, bound)
+        worth = 0 if self.tight else self._improved(tasks, touched, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
+            self.tight = True
             found = self.program.solve(before, asked, self.price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
@@ -241,7 +243,7 @@ class CopterPlacement(PlacementBase):
                 self._improved(tasks, touched, bound, _on_servers(whole, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
-            self.price = fleet.shapes.worth.copy()
+            self.price, self.tight = fleet.shapes.worth.copy(), False
         return self.done(tasks, refused, bound, clock)
 
     def explain(self) -> dict[str, ServerWorth]:
@@ -365,20 +367,21 @@ def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> t
     return wide, first + shift, ends + shift
 
 
-def _on_servers(patterns: list[tuple[int, Ints, Floats]], room: Ints) -> tuple[Ints, Ints]:
+def _on_servers(chosen: Chosen, room: Ints) -> tuple[Ints, Ints]:
     """Return (servers, a pattern for each): of every room as many servers as the program says, fractions rounded down,
     then the largest fractions as long as there are servers.
     """
     order = np.argsort(room, kind="stable")
-    begins, stops = (np.searchsorted(room[order], [at for at, _, _ in patterns], side) for side in ("left", "right"))
-    servers, rows = [], []
-    for (_, table, count), begin, stop in zip(patterns, begins, stops, strict=True):
-        free = order[begin:stop]
-        whole = np.floor(count + 1e-6).astype(np.int64)
-        left = min(len(free) - int(whole.sum()), int(np.ceil(float((count - whole).sum()) - 1e-6)))
-        whole[np.argsort(whole - count, kind="stable")[: max(left, 0)]] += 1
-        servers.append(free[: int(whole.sum())])
-        rows.append(np.repeat(table, whole, axis=0)[: len(free)])
-    if not servers:
-        return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
-    return np.concatenate(servers), np.concatenate(rows)
+    first, last = (np.searchsorted(room[order], chosen.room, side) for side in ("left", "right"))
+    whole = np.floor(chosen.count + 1e-6).astype(np.int64)
+    part = chosen.count - whole
+    begins, own = np.unique(chosen.room, return_index=True, return_inverse=True)[1:]
+    left = np.ceil(np.bincount(own, part, len(begins)) - 1e-6)
+    left = np.minimum(left, (last - first)[begins] - np.bincount(own, whole, len(begins)))
+    by_part = np.lexsort((-part, own))
+    whole[by_part] += np.arange(len(own)) - begins[own] < left[own]
+    at = np.repeat(np.arange(len(own)), whole)
+    before = np.cumsum(whole) - whole  # of all patterns before, and of those of the same room
+    place = np.arange(len(at)) - before[begins[own]][at] + first[at]
+    fits = place < last[at]
+    return order[place[fits]], chosen.table[at[fits]]
