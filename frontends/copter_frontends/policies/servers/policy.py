@@ -64,8 +64,10 @@ class PlacementBase:
             why = (
                 f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
             )
-            refused |= dict.fromkeys(waiting[own[self.fleet.servers :]].tolist(), why)
-            waiting = np.delete(waiting, own[self.fleet.servers :])
+            worth = self.fleet.shapes.worth[jobs.shape[waiting[own]]]
+            least = own[np.argsort(-worth, kind="stable")[self.fleet.servers :]]
+            refused |= dict.fromkeys(waiting[least].tolist(), why)
+            waiting = np.delete(waiting, least)
         return waiting, refused
 
     def done(self, tasks: Ints, refused: dict[int, str], bound: int, clock: StageClock) -> PlacementPlan:
