@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.servers import CopterPlacement, Fleet, ServerType, TaskShape, faults
+from copter_frontends.policies.servers import CopterPlacement, Fleet, ServerError, ServerType, TaskShape, faults
 from copter_frontends.policies.servers.board import UP
 
 TYPES = [ServerType("plain", (4, 6), 2), ServerType("gpu", (6, 8), 1, gpus=2)]
+ZONES = [0, 1, 1]
 SHAPES = [
     TaskShape("small", (1, 1), 7),
     TaskShape("tall", (1, 4), 13),
@@ -36,6 +38,7 @@ class Judge:
     best: int = 0
     keep: int = 0
     """Tasks in front that run, and must; they count nothing."""
+    limits: dict[int, tuple[int, bool]] = field(default_factory=dict)
     seen: set[tuple[int, bytes, bytes, bytes]] = field(default_factory=set)
 
     def found(self) -> int:
@@ -56,10 +59,7 @@ class Judge:
             kind = TYPES[self.fleet.board.kind[server]]
             if self.fleet.board.status[server] != UP or (shape.types is not None and kind.name not in shape.types):
                 continue
-            beside = np.flatnonzero(self.server == server)
-            if (group >= 0 and (self.fleet.jobs.group[beside] == group).any()) or (
-                self.free[server] < shape.amounts
-            ).any():
+            if self._is_full(group, server) or (self.free[server] < shape.amounts).any():
                 continue
             for gpus in self._gpus(server, shape):
                 self.free[server] -= shape.amounts
@@ -71,6 +71,14 @@ class Judge:
                 self.free[server] += shape.amounts
         if at >= self.keep:
             self._try(at + 1, worth)
+
+    def _is_full(self, group: int, server: int) -> bool:
+        """Return whether as many of the group run there, on the server or in its zone, as may."""
+        most, by_zone = self.limits.get(group, (1, False))
+        same = [ZONES[s] == ZONES[server] if by_zone else s == server for s in range(3)]
+        runs = np.flatnonzero(self.server >= 0)
+        own = self.server[runs][self.fleet.jobs.group[runs] == group]
+        return group >= 0 and sum(same[s] for s in own.tolist()) >= most
 
     def _gpus(self, server: int, shape: TaskShape) -> list[list[int]]:
         """Return the choices of GPUs on which a task fits."""
@@ -85,7 +93,10 @@ class Judge:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_plans_are_feasible_and_no_plan_is_worth_more_than_the_bound(data: st.DataObject) -> None:
-    fleet = Fleet(TYPES, SHAPES)
+    fleet = Fleet(TYPES, SHAPES, ZONES)
+    limits = data.draw(st.dictionaries(st.integers(0, 1), st.tuples(st.integers(1, 3), st.booleans())))
+    for each, limit in limits.items():
+        fleet.limit(each, *limit)
     scheme = CopterPlacement(fleet, opening=data.draw(st.sampled_from([0.0, 0.2])))
     waiting = np.zeros(0, dtype=np.int64)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -102,7 +113,7 @@ def test_plans_are_feasible_and_no_plan_is_worth_more_than_the_bound(data: st.Da
         was = [each.copy() for each in (fleet.board.free, fleet.board.gpu, fleet.jobs.server)]
         plan = scheme.plan(asking)
         waiting = plan.waiting
-        best = Judge(fleet, [task for task in asking.tolist() if task not in plan.refused], *was).found()
+        best = Judge(fleet, [task for task in asking.tolist() if task not in plan.refused], *was, limits=limits).found()
         assert faults(fleet) == []
         assert plan.worth == sum(SHAPES[k].worth for k in fleet.jobs.shape[plan.started].tolist())
         assert plan.worth <= best <= plan.bound
@@ -120,7 +131,7 @@ def test_of_a_group_with_more_members_than_servers_those_of_least_worth_are_refu
     assert "2 servers" in plan.refused[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_with_moves_no_plan_is_worth_more_than_the_bound_wherever_the_running_tasks_go(data: st.DataObject) -> None:
     fleet = Fleet(TYPES, SHAPES)
@@ -137,3 +148,23 @@ def test_with_moves_no_plan_is_worth_more_than_the_bound_wherever_the_running_ta
     assert faults(fleet) == []
     assert (fleet.jobs.server[running] >= 0).all()
     assert plan.worth <= judge.found() <= plan.bound
+
+
+def test_at_most_two_of_a_group_share_a_zone_and_the_limit_stands_while_they_run() -> None:
+    fleet = Fleet([ServerType("s", (9, 9), 4)], [TaskShape("t", (1, 1), 1)], zones=["a", "a", "b", "b"])
+    fleet.limit(3, 2, by_zone=True)
+    plan = CopterPlacement(fleet).plan(fleet.arrive([0] * 6, [3] * 6))
+    assert len(plan.started) == 4
+    assert all("at most 2 together; there are 2 zones" in why for why in plan.refused.values())
+    assert np.bincount(fleet.jobs.zone[fleet.jobs.server[plan.started]]).tolist() == [2, 2]
+    with pytest.raises(ServerError, match="running tasks"):
+        fleet.limit(3, 9)
+    with pytest.raises(ServerError, match="at most 0"):
+        fleet.limit(4, 0)
+    fleet.jobs.server[plan.started] = 0
+    assert any("more of their group" in fault for fault in faults(fleet))
+
+
+def test_zones_must_be_one_for_each_server() -> None:
+    with pytest.raises(ServerError, match="give one for each server"):
+        Fleet([ServerType("s", (9, 9), 4)], [TaskShape("t", (1, 1), 1)], zones=[0, 1])

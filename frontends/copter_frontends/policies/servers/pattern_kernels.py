@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from copter_frontends.policies.servers.score_kernels import best_place
-from copter_frontends.policies.servers.state_kernels import change, room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, domain, room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
@@ -135,15 +135,17 @@ def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def meets(jobs, task, server):  # type: ignore[no-untyped-def]
-    """Return whether a task of the same group, which repels its own, runs on the server."""
-    if jobs.group[task] < 0:
+    """Return whether as many tasks of the same group as may be run on the server, or in its zone."""
+    group, found = jobs.group[task], 0
+    if group < 0:
         return False
-    other = jobs.first[jobs.group[task]]
+    here = domain(jobs, group, server)
+    other = jobs.first[group]
     while other >= 0:
-        if jobs.server[other] == server:
-            return True
+        if jobs.server[other] >= 0 and domain(jobs, group, jobs.server[other]) == here:
+            found += 1
         other = jobs.next[other]
-    return False
+    return found >= jobs.most[group]
 
 
 @numba.njit(cache=True)

@@ -47,6 +47,7 @@ class PlacementBase:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.never = dict(fleet.never)
+        self.zones = len(np.unique(fleet.jobs.zone))
 
     def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
         """Return the tasks that may run some day, and the reasons of the others."""
@@ -57,15 +58,16 @@ class PlacementBase:
             for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
                 refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
             waiting = waiting[~never]
-        size = np.bincount(jobs.group[waiting] + 1, minlength=1)
-        size[0] = 0
-        for group in (np.flatnonzero(size > self.fleet.servers) - 1).tolist():
+        size = np.bincount(jobs.group[waiting] + 1, minlength=1)[1:]
+        known = slice(0, len(size))
+        places = np.where(jobs.zonal[known] == 1, self.zones, self.fleet.servers)
+        for group in np.flatnonzero(size > jobs.most[known] * places).tolist():
             own = np.flatnonzero(jobs.group[waiting] == group)
-            why = (
-                f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
-            )
+            room = int(jobs.most[group] * places[group])
+            where = f"{places[group]} {'zones' if jobs.zonal[group] else 'servers'}"
+            why = f"one of {len(own)} tasks of a group, at most {jobs.most[group]} together; there are {where}"
             worth = self.fleet.shapes.worth[jobs.shape[waiting[own]]]
-            least = own[np.argsort(-worth, kind="stable")[self.fleet.servers :]]
+            least = own[np.argsort(-worth, kind="stable")[room:]]
             refused |= dict.fromkeys(waiting[least].tolist(), why)
             waiting = np.delete(waiting, least)
         return waiting, refused

@@ -120,6 +120,12 @@ def shift(board, shapes, server, shape, bits, sign):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True)
+def domain(jobs, group, server):  # type: ignore[no-untyped-def]
+    """Return what the group's limit holds for: the server, or after all servers its zone."""
+    return len(jobs.zone) + jobs.zone[server] if jobs.zonal[group] > 0 else server
+
+
+@numba.njit(cache=True)
 def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def]
     """Add a task's amounts to what is free, or take them away."""
     for d in range(len(free)):
