@@ -381,10 +381,13 @@ class Fleet:
         """Return the used share of every dimension, GPUs last, over servers that have not failed; NaN if there is
         none.
         """
-        there = self.board.status != FAILED
-        free = np.append(self.board.free[there].sum(axis=0), self.board.gpu[there].sum())
-        whole = self.capacity[self.board.kind[there]].sum(axis=0)
-        used: Floats = np.divide(whole - free, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        board = self.board
+        free, gpu, kind = board.free, board.gpu, board.kind
+        if (board.status == FAILED).any():
+            free, gpu, kind = (each[board.status != FAILED] for each in (free, gpu, kind))
+        left = np.append(free.sum(axis=0), gpu.sum())
+        whole = np.bincount(kind, minlength=len(self.types)) @ self.capacity
+        used: Floats = np.divide(whole - left, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         return used
 
 

@@ -286,8 +286,9 @@ class CopterPlacement(PlacementBase):
         fleet = self.fleet
         if self.opened <= 0.0:
             return
-        whole = fleet.capacity[fleet.board.kind[fleet.board.status != FAILED]].sum(axis=0)
+        there = np.bincount(fleet.board.kind[fleet.board.status != FAILED], minlength=len(fleet.types))
         needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        whole = there @ fleet.capacity
         more = np.divide(asked @ needs, whole, out=np.zeros(len(whole)), where=whole > 0)
         share = float(np.nanmax(np.nan_to_num(fleet.used()) + more, initial=0.0))
         opening = self.opened if share < (FULL if self.amounts[-1] > 0.0 else SLACK) else 0.0
@@ -306,7 +307,8 @@ class CopterPlacement(PlacementBase):
         worth = fleet.shapes.worth[jobs.shape[tasks]]
         before = jobs.server[tasks].copy(), jobs.bits[tasks].copy()
         had = int(worth[before[0] >= 0].sum())
-        fleet.depart(tasks)
+        if (before[0] >= 0).any():
+            fleet.depart(tasks)
         fleet.reserve(3 * len(tasks))
         self._by_prices(tasks, touched, patterns)
         found = int(worth[jobs.server[tasks] >= 0].sum())

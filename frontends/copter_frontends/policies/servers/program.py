@@ -150,7 +150,7 @@ class PatternProgram:
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
         self._begin(keys, limits, waiting)
-        self._put(keys, limits, [proven(rooms, self.shapes, waiting, np.zeros_like(price))[1], found])
+        self._put(keys, limits, [found])
         while True:
             solution = self.session.solve()
             passes += 1
@@ -218,11 +218,14 @@ class PatternProgram:
             return 0
         lists = [self.patterns[keys[at]] for at in changed]
         table = _table([pattern for own in lists for pattern in own], len(self.rows))
+        column, row = np.nonzero(table)
+        ends = np.concatenate(([0], np.cumsum(np.count_nonzero(table, axis=1))))
+        usage = sp.csc_array((table[column, row].astype(np.float64), row, ends), shape=table.shape[::-1])
         with self.model.batch():
             self.model.remove_requests(list(dict.fromkeys(old)))
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
-                (table @ self.shapes.worth).astype(np.float64), sp.csc_array(table.T.astype(np.float64)),
+                (table @ self.shapes.worth).astype(np.float64), usage,
                 resources=self.rows, limit=limits[changed], integer=True,
             )  # fmt: skip
         return len(changed)
