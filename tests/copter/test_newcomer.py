@@ -78,6 +78,21 @@ def test_former_names_still_work() -> None:
     assert model.resources == ()
 
 
+def test_units_are_added_to_a_resource_that_is_there() -> None:
+    model = small()
+    model.add_units("gpu<1>", 2)
+    model.remove_units("gpu<1>", 1)
+    assert model.count("gpu<1>") == 3.0
+    for edit in (model.add_units, model.remove_units):
+        with pytest.raises(copter.UnknownHandleError, match=r"unknown resource 'gpu'; there are 'gpu<1>'$"):
+            edit("gpu", 1)
+    with pytest.raises(copter.InvalidDataError, match="cannot add -1"):
+        model.add_units("gpu<1>", -1)
+    assert (model.count("gpu<1>"), model.resources) == (3.0, ("gpu<1>",))
+    with pytest.raises(copter.UnknownHandleError, match="none yet: add_resource adds one"):
+        copter.Model().add_units("gpu", 1)
+
+
 def test_a_table_of_pandas_is_read_row_by_row() -> None:
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     model = small()
