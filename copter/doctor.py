@@ -94,7 +94,7 @@ def of_optional() -> Finding:
             except PackageNotFoundError:
                 missing.setdefault(extra, []).append(name)
     lacking = "; ".join(f"{', '.join(names)} (extra {extra})" for extra, names in missing.items())
-    advice = f"if you need them, in copter's checkout: pip install '.[{','.join(missing)}]'" if missing else ""
+    advice = f"if you need them: pip install 'copter-lp[{','.join(missing)}]'" if missing else ""
     return Finding("optional", f"{', '.join(found) or 'none'}; not there: {lacking or 'none'}", True, advice)
 
 

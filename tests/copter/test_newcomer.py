@@ -78,6 +78,20 @@ def test_former_names_still_work() -> None:
     assert model.resources == ()
 
 
+def test_what_calls_return_has_a_public_name() -> None:
+    session = copter.Session(small())
+    assert type(session.solve_integer()) is copter.IntegerPlan
+    assert type(session.solve()) is copter.Solution
+
+
+@pytest.mark.parametrize("name", copter.__all__)
+def test_help_begins_with_a_sentence(name: str) -> None:
+    first = (getattr(copter, name).__doc__ or "").strip().partition("\n\n")[0]
+    assert re.match(r"[A-Za-z|`]", first)
+    assert first.endswith((".", ":")), first
+    assert not first.startswith(f"{name}("), first
+
+
 def test_units_are_added_to_a_resource_that_is_there() -> None:
     model = small()
     model.add_units("gpu<1>", 2)

@@ -82,8 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except ModuleNotFoundError as error:
         complain(
-            f"this needs the package {error.name}, which is not there: pip install '.[{extra_of(error.name)}]' in "
-            "copter's checkout"
+            f"this needs the package {error.name}, which is not there: pip install 'copter-lp[{extra_of(error.name)}]'"
         )
         sys.exit(1)
     except Exception as error:

@@ -37,8 +37,8 @@ def print_rounds(run: Run, console: Console) -> None:
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
     """Print all solvers' totals, one per line."""
     title = (
-        "milliseconds a counted round, medians; edit and solve: p50 / p95 / p99; times: over copter's, median and sum of "
-        "the rounds of both"
+        "milliseconds a counted round, medians; edit and solve: p50 / p95 / p99; times: over copter's, median and sum "
+        "of the rounds of both"
     )
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     stages = [name for name, _ in STAGES]

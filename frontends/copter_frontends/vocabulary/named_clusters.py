@@ -51,8 +51,9 @@ def named_cluster(name: str) -> Cluster:
     """
     if name not in NAMED_CLUSTERS:
         near = get_close_matches(name, NAMED_CLUSTERS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ";"
         raise InvalidClusterError(
-            f"no cluster is named {name!r}{f'; did you mean {near[0]}?' if near else ';'} there are {', '.join(NAMED_CLUSTERS)}, or give a .yaml file"
+            f"no cluster is named {name!r}{meant} there are {', '.join(NAMED_CLUSTERS)}, or give a .yaml file"
         )
     return Cluster.of(NAMED_CLUSTERS[name])
 

@@ -60,7 +60,7 @@ def test_the_doctor_names_the_extra_of_what_is_missing(monkeypatch: pytest.Monke
     assert found.well
     assert "numpy" in found.found
     assert "not there: no-such-package (extra highs)" in found.found
-    assert "pip install '.[highs]'" in found.advice
+    assert "pip install 'copter-lp[highs]'" in found.advice
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def test_every_command_has_one_task_and_an_example() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model as MPS and as LP, objects of Kueue, and a service that says its settings in place of listening."""
+    """A folder with a model, objects of Kueue, and a service that says its settings in place of listening."""
     monkeypatch.chdir(tmp_path)
     model = copter.Model(sense="max")
     model.add_resource("gpu", 3)
