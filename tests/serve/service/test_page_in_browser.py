@@ -150,7 +150,10 @@ def test_a_thousand_waiting_jobs_are_found_and_ordered(service: Served, tmp_path
         page.until(until)
 
     try:
-        page.until("at('next').textContent.includes('no job yet: send one with POST /v1/clusters/crowded/deltas')")
+        page.until(
+            "document.getElementById('next')?.textContent.includes('no job yet: send one with POST '"
+            " + '/v1/clusters/crowded/deltas')"
+        )
         jobs = [{"id": f"team-{k % 7}/job-{k:04}", "gpus": 1 + k % 8} for k in range(1040)]
         service.plan("crowded", service.delta({"add_jobs": jobs}, "crowded")["sequence"])
         page.until(f"{rows} == 200 && at('more-waiting').textContent.includes('more: find them by name')")
