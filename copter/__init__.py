@@ -46,6 +46,7 @@ from copter.runtime.progress import Progress, with_record
 from copter.runtime.version import VERSION
 from copter.session.session import Session
 from copter.settings import Settings
+from copter.shims.plan import IntegerPlan
 
 if TYPE_CHECKING:
     from copter.formats.lp import read_lp, write_lp
@@ -76,6 +77,7 @@ __all__ = [
     "DuplicateHandleError",
     "EditNotAllowedError",
     "Explanation",
+    "IntegerPlan",
     "IntegerSolution",
     "IntegerStatus",
     "InvalidDataError",

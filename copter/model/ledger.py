@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weakref import WeakValueDictionary
 
@@ -132,7 +132,9 @@ class Ledger:
             hashable("resource", resource)
             raise
         except KeyError:
-            raise UnknownHandleError(f"unknown resource {resource!r}; add_resource adds one") from None
+            named = ", ".join(repr(each) for each in islice(self.row_of, 5)) + (", ..." if len(self.row_of) > 5 else "")
+            there = f"there are {named}" if named else "there is none yet: add_resource adds one"
+            raise UnknownHandleError(f"unknown resource {resource!r}; {there}") from None
 
     def slot(self, request: Hashable) -> int:
         """Return the slot of a request; raises UnknownHandleError if the request is unknown."""

@@ -140,6 +140,26 @@ class ResourceEdits(Inventory):
             )
         return low, high
 
+    def add_units(self, resource: Hashable, count: float) -> None:
+        """Add `count` units of a resource that the model has; :meth:`add_resource` makes a new one.
+
+        Raises
+        ------
+        UnknownHandleError, InvalidDataError
+            If the resource is not known; if count is negative or not finite.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resource("gpu", 4)
+        >>> model.add_units("gpu", 2)
+        >>> model.count("gpu")
+        6.0
+        """
+        self.ledger.row(resource)
+        self.add_resource(resource, count)
+
     def remove_units(self, resource: Hashable, count: float) -> None:
         """Remove `count` units of a resource.
 

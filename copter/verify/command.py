@@ -29,7 +29,8 @@ def main(paths: Sequence[Path]) -> int:
                 for fault in faults:
                     print(f"{path}: round {number} is rejected: {fault}")
         except (Unusable, OSError, MemoryError) as error:
-            print(f"{path}: {error or 'there is not enough memory'}", file=sys.stderr)
+            told = f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
+            print(f"{path}: {told or 'there is not enough memory'}", file=sys.stderr)
             unusable = True
             continue
         told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "rejected")

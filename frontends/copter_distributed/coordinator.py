@@ -27,7 +27,7 @@ from copter_distributed.transport import Transport
 
 # idle columns are dropped if the held ones exceed this factor times the working ones, and this number
 IDLE_FACTOR, IDLE_LEAST = 2.0, 1_000
-COUNT_EDITS = frozenset({"add_resource", "set_count", "update_counts", "remove_units"})
+COUNT_EDITS = frozenset({"add_resource", "add_units", "set_count", "update_counts", "remove_units"})
 
 
 class Coordinator:

@@ -146,6 +146,7 @@ class RoutedModel(Routing):
     add_resource = add_resources = everywhere(Model.add_resource)
     set_count = everywhere(Model.set_count)
     update_counts = everywhere(Model.update_counts)
+    add_units = everywhere(Model.add_units)
     remove_units = remove_resources = everywhere(Model.remove_units)
     remove_resource = drop_resource = everywhere(Model.remove_resource)
     update_template = everywhere(Model.update_template)

@@ -12,6 +12,7 @@ import copter
 
 MODEL = (
     "add_resource",
+    "add_units",
     "remove_units",
     "set_count",
     "count",

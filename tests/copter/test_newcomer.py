@@ -78,6 +78,35 @@ def test_former_names_still_work() -> None:
     assert model.resources == ()
 
 
+def test_what_calls_return_has_a_public_name() -> None:
+    session = copter.Session(small())
+    assert type(session.solve_integer()) is copter.IntegerPlan
+    assert type(session.solve()) is copter.Solution
+
+
+@pytest.mark.parametrize("name", copter.__all__)
+def test_help_begins_with_a_sentence(name: str) -> None:
+    first = (getattr(copter, name).__doc__ or "").strip().partition("\n\n")[0]
+    assert re.match(r"[A-Za-z|`]", first)
+    assert first.endswith((".", ":")), first
+    assert not first.startswith(f"{name}("), first
+
+
+def test_units_are_added_to_a_resource_that_is_there() -> None:
+    model = small()
+    model.add_units("gpu<1>", 2)
+    model.remove_units("gpu<1>", 1)
+    assert model.count("gpu<1>") == 3.0
+    for edit in (model.add_units, model.remove_units):
+        with pytest.raises(copter.UnknownHandleError, match=r"unknown resource 'gpu'; there are 'gpu<1>'$"):
+            edit("gpu", 1)
+    with pytest.raises(copter.InvalidDataError, match="cannot add -1"):
+        model.add_units("gpu<1>", -1)
+    assert (model.count("gpu<1>"), model.resources) == (3.0, ("gpu<1>",))
+    with pytest.raises(copter.UnknownHandleError, match="none yet: add_resource adds one"):
+        copter.Model().add_units("gpu", 1)
+
+
 def test_a_table_of_pandas_is_read_row_by_row() -> None:
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     model = small()

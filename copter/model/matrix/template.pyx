@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport calloc, free
@@ -198,6 +199,7 @@ def own_templates(first, column_start, row, coefficient, private=None):
     return found
 
 
+@cython.embedsignature(False)  # `help` begins with what it is
 cdef class Template:
     """Usage of a request's n columns: CSC arrays over row slots, held read-only.
 

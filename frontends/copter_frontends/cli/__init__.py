@@ -45,6 +45,7 @@ COMMANDS: PartlyElsewhere[click.Command] = PartlyElsewhere(
 
 @click.group(
     cls=ByTask,
+    context_settings={"help_option_names": ["-h", "--help"]},
     commands=COMMANDS,
     epilog="`copter COMMAND --help` ends with examples. Exit codes: 0 done, 1 failed, 2 bad input. "
     "NO_COLOR=1: no colours.",
@@ -71,6 +72,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = cli.main(arguments, prog_name="copter", standalone_mode=False)
     except click.ClickException as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+            sys.exit(error.exit_code)
         complain(error.format_message())
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -78,8 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except ModuleNotFoundError as error:
         complain(
-            f"this needs the package {error.name}, which is not there: pip install '.[{extra_of(error.name)}]' in "
-            "copter's checkout"
+            f"this needs the package {error.name}, which is not there: pip install 'copter-lp[{extra_of(error.name)}]'"
         )
         sys.exit(1)
     except Exception as error:

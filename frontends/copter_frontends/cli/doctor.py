@@ -15,14 +15,10 @@ def doctor(as_json: bool) -> int:
     Prints a line for each, with advice if something could be better. Exit code 0 if all is well, 1 if something is
     broken.
     """
-    from copter_frontends.cli.examination import examine
+    from copter.doctor import examine, main
 
+    if not as_json:
+        return main()
     findings = examine()
-    if as_json:
-        print_json({each.name: {"found": each.found, "advice": each.advice, "well": each.well} for each in findings})
-    else:
-        for each in findings:
-            print(f"{'ok  ' if each.well else 'BAD '} {each.name:16} {each.found}")
-            if each.advice:
-                print(f"     {'':16} {each.advice}")
+    print_json({each.name: {"found": each.found, "advice": each.advice, "well": each.well} for each in findings})
     return 0 if all(each.well for each in findings) else 1

@@ -27,7 +27,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "replay": ("copter replay rounds.tape --peers highs",),
     "tape": ("copter tape info rounds.tape", "copter tape cut rounds.tape short.tape --rounds 0:2"),
     "serve": ("copter serve --data clusters --port 8470", "copter serve --config serve.yaml --access-log"),
-    "shadow": ("copter shadow kueue --help",),
+    "shadow": ("copter shadow --kueue objects.json --out shadow.html",),
     "slurm": ("copter slurm shadow --help", "copter slurm run --help"),
     "kueue-controller": ("copter kueue-controller --help",),
     "doctor": ("copter doctor", "copter doctor --json"),
@@ -74,6 +74,10 @@ class Named(click.Choice[str]):
     def __init__(self, choices: tuple[str, ...], what: str, where: str) -> None:
         super().__init__(choices)
         self.what, self.where = what, where
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Return the first names, and where all are."""
+        return f"Choose one, such as {', '.join(self.choices[:3])}; {self.where}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name; raises a usage error that names the nearest one."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli.examples import meant
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
 from copter_frontends.cli.pulse import told
@@ -19,7 +20,7 @@ PEER_NAMES = (
 """The names in :data:`copter_frontends.replay.peers.PEERS`, repeated here so that ``--help`` imports nothing."""
 
 KINDS = (".svg", ".png", ".pdf")
-WIDTH = 150  # least width of tables in characters, so that columns stay readable
+WIDTH = 180  # least width of tables in characters, so that columns stay readable
 
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
@@ -43,7 +44,9 @@ def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tu
     names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
     for name in names:
         if name not in PEER_NAMES:
-            raise click.BadParameter(f"unknown peer {name!r}; there are {', '.join(PEER_NAMES)}")
+            raise click.BadParameter(
+                f"unknown peer {name!r}{meant(name, PEER_NAMES)} there are {', '.join(PEER_NAMES)}"
+            )
     return names
 
 

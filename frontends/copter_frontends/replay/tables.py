@@ -11,7 +11,7 @@ from rich.table import Table
 
 from copter_frontends.replay.runs import Run
 
-STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("edit and solve", "lp_s"), ("shim", "shim_s"))
+STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"))
 
 
 def print_rounds(run: Run, console: Console) -> None:
@@ -36,17 +36,24 @@ def print_rounds(run: Run, console: Console) -> None:
 
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
     """Print all solvers' totals, one per line."""
-    title = "milliseconds a counted round, p50 / p95 / p99; times: over copter's, median and sum of the rounds of both"
+    title = (
+        "milliseconds a counted round, medians; edit and solve: p50 / p95 / p99; times: over copter's, median and sum "
+        "of the rounds of both"
+    )
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     stages = [name for name, _ in STAGES]
-    for name in ("solver", "cold", "counted", *stages, "times", "of both", "gap", "difference", "verified", "ended"):
-        table.add_column(name, justify="left" if name in ("solver", "ended") else "right")
+    for name in (
+        *("solver", "cold", "counted", *stages, "edit and solve", "times", "of both"),
+        *("gap", "difference", "verified", "ended"),
+    ):
+        table.add_column(name, justify="left" if name in ("solver", "ended") else "right", no_wrap=name != "ended")
     for each in summaries:
         table.add_row(
             each["solver"],
             milliseconds(each["cold_s"] or math.nan),
             str(each["counted"]),
-            *(" / ".join(milliseconds(each[stage][share]) for share in ("p50", "p95", "p99")) for _, stage in STAGES),
+            *(milliseconds(each[stage]["p50"]) for _, stage in STAGES),
+            " / ".join(milliseconds(each["lp_s"][share]) for share in ("p50", "p95", "p99")),
             " / ".join(times(each[name]) for name in ("times_median", "times_sum")),
             str(each["rounds_of_both"]),
             gap_text(each["gap_max"]),

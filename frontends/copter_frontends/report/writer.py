@@ -36,7 +36,7 @@ def write_report(
         Description of the run.
     comparison : sequence of mappings
         Rows of a comparison with HiGHS: ``round``, ``variables``, ``copter_s``, ``highs_warm_s``, ``highs_cold_s``,
-        ``objective_rel_diff``; missing figures are None.
+        ``times``, ``objective_rel_diff``; missing figures are None.
 
     Returns
     -------
@@ -87,5 +87,12 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         cards.pop(1)  # a policy without a program has no gap
     ratio = ((summary.get("highs") or {}).get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
-        cards.insert(1, ("Against HiGHS", f"{ratio:,.0f}×", "its faster way, warm or cold; edits and solve, median"))
+        cards.insert(
+            1,
+            (
+                "Against HiGHS",
+                f"{ratio:,.0f}×" if ratio >= 10 else f"{ratio:.2g}×",
+                "median of the times in the table below",
+            ),
+        )
     return cards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ def named_cluster(name: str) -> Cluster:
         If no cluster has this name; the message lists the names.
     """
     if name not in NAMED_CLUSTERS:
+        near = get_close_matches(name, NAMED_CLUSTERS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ";"
         raise InvalidClusterError(
-            f"no cluster is named {name!r}; there are {', '.join(NAMED_CLUSTERS)}, or give a .yaml file"
+            f"no cluster is named {name!r}{meant} there are {', '.join(NAMED_CLUSTERS)}, or give a .yaml file"
         )
     return Cluster.of(NAMED_CLUSTERS[name])
 

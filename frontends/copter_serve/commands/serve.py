@@ -79,9 +79,7 @@ def serve(**options: Any) -> int:
     try:
         from copter_serve.service.running import run
     except ImportError as error:
-        raise InputError(
-            f"copter serve needs {error.name or error}; pip install '.[serve]' in copter's checkout"
-        ) from error
+        raise InputError(f"copter serve needs {error.name or error}: pip install 'copter-lp[serve]'") from error
     from copter_serve.service.settings import ServeSettings
     from copter_serve.service.tenants import read_tenants
 

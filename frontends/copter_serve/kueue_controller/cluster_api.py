@@ -17,7 +17,7 @@ try:
     from urllib3.exceptions import HTTPError
 except ImportError as missing:  # in the optional extra `kubernetes`
     raise ImportError(
-        "the Kueue controller needs the Kubernetes client: pip install '.[kubernetes]' in copter's checkout",
+        "the Kueue controller needs the Kubernetes client: pip install 'copter-lp[kubernetes]'",
         name="kubernetes",
     ) from missing
 

@@ -153,7 +153,7 @@ class Routes:
     async def get_waiting(self, request: Request) -> Response:
         """Answer with the waiting jobs and what they wait for."""
         service = self._cluster(request)
-        return JSONResponse(waiting_document(service.state, service.book))
+        return JSONResponse(waiting_document(service.state, service.book, request.query_params.get("find", "")))
 
     async def get_history(self, request: Request) -> Response:
         """Answer with the rounds since the service began."""

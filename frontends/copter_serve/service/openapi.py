@@ -202,6 +202,7 @@ def _paths() -> Schema:
             "get": _operation(
                 "Jobs that wait, for what, and when they may start",
                 {"200": _answer("Jobs", any_object)},
+                query=("find",),
                 errors="401 404",
             )
         },

@@ -12,8 +12,11 @@ from copter_serve.service.start_times import ASSUMED, MOST_ESTIMATED, sizes_of, 
 MOST_WAITING = MOST_ESTIMATED  # most waiting jobs whose reasons are given
 
 
-def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
+def waiting_document(state: ClusterState, book: PlanBook, find: str = "") -> dict[str, Any]:
     """Return how many jobs wait, and why the oldest of them wait.
+
+    With `find` only those whose id has this text, in any letters, or for the oldest :data:`MOST_WAITING` of all their
+    reason; ``found`` is how many that are.
 
     The reason is computed from the current plan: the smallest number of missing GPUs over the job's sizes, their price,
     and the team (the part of a job's id before its first ``/``) that holds as many. Use ``what-if`` to find out what
@@ -32,17 +35,20 @@ def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
     skipped, new = book.header.get("skipped", {}), book.header["sequence"] < state.sequence
     starts = starts_of(state, held_by(given))
     jobs: dict[str, Any] = {}
-    for job in state.jobs.values():
-        if len(jobs) == MOST_WAITING:
-            break
-        if job.id not in given:
-            jobs[job.id] = {
-                "submit_s": job.submit_s,
-                **_reason(job, state, free, teams, book, skipped.get(job.id), new),
-                **start_document(starts[job.id]),
-            }
+    wanted, found = find.casefold(), 0
+    for at, job in enumerate(job for job in state.jobs.values() if job.id not in given):
+        named = wanted in job.id.casefold()
+        if (not named and at >= MOST_WAITING) or (named and len(jobs) >= MOST_WAITING):
+            found += named
+            continue
+        why = _reason(job, state, free, teams, book, skipped.get(job.id), new)
+        if named or wanted in why["reason"].casefold():
+            found += 1
+            if len(jobs) < MOST_WAITING:
+                jobs[job.id] = {"submit_s": job.submit_s, **why, **start_document(starts.get(job.id))}
     count = len(state.jobs) - len(given)
-    return {"version": book.version, "edition": book.edition, "count": count, "assumed": ASSUMED, "jobs": jobs}
+    head = {"version": book.version, "edition": book.edition, "count": count, "found": found}
+    return {**head, "assumed": ASSUMED, "jobs": jobs}
 
 
 def held_by(allocations: Allocations) -> dict[str, dict[str, int]]:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import copter
+from copter import doctor
 from copter_frontends import cli
-from copter_frontends.cli import examination, pulse
+from copter_frontends.cli import pulse
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -39,13 +40,27 @@ def test_the_doctor_finds_this_installation_well(capsys: pytest.CaptureFixture[s
 
 
 def test_the_doctor_says_what_is_broken(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "LEAST", {"numpy": (99, 0), "scipy": (1, 13)})
-    monkeypatch.setattr(examination, "of_threads", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "LEAST", {"numpy": (99, 0), "scipy": (1, 13)})
+    monkeypatch.setattr(doctor, "of_threads", lambda: 1 / 0)
     code, out, _ = run(capsys, "doctor")
     assert code == 1
     assert "pip install 'numpy>=99.0'" in out
     assert "BAD  threads" in out
     assert "ZeroDivisionError" in out
+
+
+def test_the_doctor_comes_with_the_engine_alone() -> None:
+    done = subprocess.run([sys.executable, "-m", "copter.doctor"], capture_output=True, text=True, check=True)
+    assert "ok   reference solve" in done.stdout
+
+
+def test_the_doctor_names_the_extra_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "OPTIONAL", {"highs": ("no-such-package",), "report": ("numpy",)})
+    found = doctor.of_optional()
+    assert found.well
+    assert "numpy" in found.found
+    assert "not there: no-such-package (extra highs)" in found.found
+    assert "pip install 'copter-lp[highs]'" in found.advice
 
 
 @pytest.fixture(scope="module")

@@ -125,4 +125,4 @@ def test_a_package_that_is_not_there_is_named(package: str, brought_by: str, tmp
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert package in done.stderr
-    assert f"pip install '.[{brought_by}]' in " in done.stderr
+    assert f"pip install 'copter-lp[{brought_by}]'" in done.stderr

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
 import pytest
+from kube_cluster import two_teams
 
 import copter
 from copter_frontends.cli import COMMANDS, main
@@ -21,13 +23,14 @@ def test_every_command_has_one_task_and_an_example() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model as MPS and as LP, and a service that says its settings in place of listening."""
+    """A folder with a model, objects of Kueue, and a service that says its settings in place of listening."""
     monkeypatch.chdir(tmp_path)
     model = copter.Model(sense="max")
     model.add_resource("gpu", 3)
     model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]})
     copter.write_mps(model.to_linear_program(), "model.mps")
     copter.write_lp(model.to_linear_program(), "model.lp")
+    Path("objects.json").write_text(json.dumps({"items": two_teams()}))
     Path("serve.yaml").write_text("data: clusters\nport: 0\n")
     monkeypatch.setattr(running, "run", lambda settings, again: 0 if settings == again() else 1)
     return tmp_path
@@ -42,7 +45,9 @@ def test_the_examples_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
                 main(words[1:])
             said = capsys.readouterr()
             assert ended.value.code == 0, f"{line}: {said.err}"
-    assert {"run.saved", "rounds.tape", "short.tape", "report"} <= {each.name for each in folder.iterdir()}
+    assert {"run.saved", "rounds.tape", "short.tape", "report", "shadow.html"} <= {
+        each.name for each in folder.iterdir()
+    }
 
 
 def said_by(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -70,6 +75,9 @@ def test_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[
     [
         ("simulate sai", "there is no policy 'sai'; did you mean sia?"),
         ("simulat sia", "there is no command 'simulat'; did you mean simulate?"),
+        ("simulate sia --cluster sia-hte", "no cluster is named 'sia-hte'; did you mean sia-het?"),
+        ("replay none.tape --peers hihgs", "unknown peer 'hihgs'; did you mean highs?"),
+        ("simulate", "such as sia, hadar, hadar-online; `copter simulate --help` lists them"),
         ("compare --policies sia,gavle", "there is no policy 'gavle'; did you mean gavel?"),
     ],
 )
@@ -78,3 +86,23 @@ def test_a_mistyped_name_gets_the_nearest_one(words: str, meant: str, capsys: py
     assert code == 2
     assert meant in err
     assert len(err) < 200
+
+
+@pytest.mark.parametrize("words", ["", "tape", "slurm"])
+def test_a_group_alone_shows_its_help_line_by_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said_by(words, capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"Usage: copter {words}".strip())
+    assert len(err.splitlines()) > 8
+
+
+@pytest.mark.parametrize("words", ["", "simulate ", "tape info "])
+def test_help_has_a_short_option(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said_by(f"{words}-h", capsys) == said_by(f"{words}--help", capsys)
+
+
+def test_a_file_that_is_not_there_is_said_in_one_short_line(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said_by("simulate sia --cluster sia-het --trace none.csv", capsys)
+    assert (code, err) == (2, "copter: none.csv: cannot be read: No such file or directory\n")
+    code, _, err = said_by("verify none.tape", capsys)
+    assert (code, err) == (2, "none.tape: cannot be read: No such file or directory\n")

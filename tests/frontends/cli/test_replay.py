@@ -99,6 +99,15 @@ def test_peers_find_the_same_and_one_that_is_not_there_is_a_row(simulated: tuple
         assert "not installed" in solvers["soplex_warm"]["ended"]
 
 
+def test_names_and_figures_are_printed_whole(tmp_path: Path) -> None:
+    pytest.importorskip("highspy")
+    small(tmp_path / "t")
+    done = copter_command("replay", str(tmp_path / "t"), "--peers", "highs")
+    assert done.returncode == 0, done.stderr
+    assert "…" not in done.stdout
+    assert "highs_ipm_cold_no_crossover_1e-6 " in done.stdout
+
+
 def test_a_peer_that_crashes_or_takes_too_long_or_too_much_is_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

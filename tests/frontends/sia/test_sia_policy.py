@@ -254,7 +254,13 @@ def test_comparison_agrees_with_highs_through_edits() -> None:
     assert summary["not_optimal"] == 0
     assert summary["objective_rel_diff_max"] < 1e-6
     assert summary["cold_s"] > 0
-    assert [row["highs_start"] for row in comparison.table()] == ["cold"] + ["warm"] * 10
+    rows = comparison.table()
+    assert [row["highs_start"] for row in rows] == ["cold"] + ["warm"] * 10
+    times = [row["times"] for row in rows[1:]]
+    faster = [min(row["highs_warm_s"], rows[0]["highs_cold_s"]) / row["copter_s"] for row in rows[1:]]
+    assert rows[0]["times"] is None
+    assert times == pytest.approx(faster)  # a reader of the table gets the ratio that the report's card states
+    assert summary["faster_of_warm_and_cold_over_copter"]["p50"] == pytest.approx(np.median(times))
 
 
 def test_a_comparison_runs_inside_what_reports_it() -> None:

@@ -315,7 +315,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path, caps
     with pytest.raises(SystemExit) as stop:
         cli.main(["serve", "--data", str(tmp_path)])
     assert stop.value.code == 2
-    assert "pip install '.[serve]' in copter's checkout" in capsys.readouterr().err
+    assert "pip install 'copter-lp[serve]'" in capsys.readouterr().err
 
 
 def test_tls(tmp_path: Path) -> None:

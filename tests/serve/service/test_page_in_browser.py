@@ -137,3 +137,38 @@ def test_the_page_fits_light_and_dark_wide_and_narrow(service: Served, tmp_path:
         assert page.problems == []
     finally:
         page.close()
+
+
+@pytest.mark.slow
+def test_a_thousand_waiting_jobs_are_found_and_ordered(service: Served, tmp_path: Path) -> None:
+    service.make("crowded")
+    page = Browser(f"http://127.0.0.1:{service.port}/", tmp_path / "profile")
+    rows = "document.querySelectorAll('#waiting tr').length"
+
+    def sought(text: str, until: str) -> None:
+        page.value(f"at('seek-waiting').value = '{text}', at('seek-waiting').dispatchEvent(new Event('input')), 1")
+        page.until(until)
+
+    try:
+        page.until(
+            "document.getElementById('next')?.textContent.includes('no job yet: send one with POST '"
+            " + '/v1/clusters/crowded/deltas')"
+        )
+        jobs = [{"id": f"team-{k % 7}/job-{k:04}", "gpus": 1 + k % 8} for k in range(1040)]
+        service.plan("crowded", service.delta({"add_jobs": jobs}, "crowded")["sequence"])
+        page.until(f"{rows} == 200 && at('more-waiting').textContent.includes('more: find them by name')")
+        assert page.value("at('next').textContent") == ""
+        assert page.value("document.documentElement.scrollHeight") < 3000
+        sought("job-1039", f"{rows} == 1")  # not among those that are sent without a search
+        assert page.value(ROWS % "waiting")[0][0] == "team-3/job-1039"
+        sought("nobody", f"{rows} == 0")
+        assert page.value("at('more-waiting').textContent").startswith("none of 1,0")
+        sought("TEAM-5", f"{rows} > 100")
+        for order in ("ascending", "descending"):
+            page.value("document.querySelector('th[data-table]').click()")
+            assert page.value("document.querySelector('th[data-table]').ariaSort") == order
+            names = [row[0] for row in page.value(ROWS % "waiting")]
+            assert names == sorted(names, reverse=order == "descending")
+        assert page.problems == []
+    finally:
+        page.close()

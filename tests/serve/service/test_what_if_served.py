@@ -94,6 +94,13 @@ def test_what_waits_says_for_what() -> None:
     state.apply(state.resolve(Delta.read({"add_jobs": many}), 3.0))
     told = waiting_document(state, book)
     assert (told["count"], len(told["jobs"])) == (MOST_WAITING + 53, MOST_WAITING)
+    last = waiting_document(state, book, f"JOB{MOST_WAITING + 49}")  # too late to be sent without a search
+    assert (last["count"], last["found"], list(last["jobs"])) == (MOST_WAITING + 53, 1, [f"job{MOST_WAITING + 49}"])
+    assert last["jobs"][f"job{MOST_WAITING + 49}"]["starts_in_s"] is None
+    named = waiting_document(state, book, "job")
+    assert (named["found"], len(named["jobs"])) == (MOST_WAITING + 51, MOST_WAITING)
+    assert list(waiting_document(state, book, "fits nowhere")["jobs"]) == ["huge"]
+    assert waiting_document(state, book, "nobody")["found"] == 0
 
 
 def test_the_history_is_bounded_and_keeps_all_of_the_time() -> None:

@@ -44,8 +44,10 @@ _FORMATS = [
     (WORKLOAD_COLUMNS, "a Sia workload"),
     *((each.columns, each.title) for each in LINE_FORMATS),
 ]
-_EXPECTED = "expected a CSV file, plain or packed by gzip, bzip2 or xz, with the columns " + " or ".join(
-    f"{','.join(names)} ({title})" for names, title in _FORMATS
+_EXPECTED = (
+    "expected a CSV file, plain or packed by gzip, bzip2 or xz, or Philly's JSON log; copter reads "
+    + ", ".join(title for _, title in _FORMATS)
+    + f"; write yours as a Sia workload with the columns {','.join(WORKLOAD_COLUMNS)}"
 )
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -100,7 +102,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
     if not trace.jobs:
         told = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
         counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
-        raise TraceError(f"{name}: no usable line ({counts}{told}); {_EXPECTED}")
+        raise TraceError(f"{name}: no usable line ({counts}{told})")
     return trace
 
 
@@ -109,11 +111,11 @@ def _text_of(name: str) -> str:
     try:
         content = contents(name)
     except OSError as error:
-        raise TraceError(f"{name}: cannot be read ({error.strerror or error}); {_EXPECTED}") from None
+        raise TraceError(f"{name}: cannot be read: {error.strerror or error}") from None
     packed = next((each for each in _COMPRESSED if content.startswith(each[0])), None)
     foreign = next((why for magic, why in _FOREIGN if content.startswith(magic)), None)
     if foreign is not None:
-        raise TraceError(f"{name}: {foreign} first; {_EXPECTED}")
+        raise TraceError(f"{name}: {foreign} first")
     try:
         if packed is not None:
             with packed[2](io.BytesIO(content)) as stream:

@@ -5,7 +5,7 @@ const MOST_JOBS = 200, RETRY_MS = 2000, LOOK_MS = 2000;
 const at = (id) => document.getElementById(id);
 let looking = false, lookAgain = false;
 let reading = null;
-let chosen = "", waitingNow = null, planNow = null, order = null, waitingOrder = null;
+let chosen = "", waitingNow = null, planNow = null, order = null, waitingOrder = null, seeking = 0;
 
 function headers() {
   const token = at("token").value;
@@ -140,15 +140,16 @@ function starts(why) {
   return (why.starts_in_s ? "in " + duration(why.starts_in_s) : "now") + (why.backfills ? ", backfills" : "");
 }
 
+const compared = (a, b) => typeof a === "number" ? (a > b) - (a < b) : a.localeCompare(b);
 const WAITING_KEYS = [(job) => job, (job, why) => why.reason, (job, why) => why.starts_in_s ?? Infinity];
 
 function showWaiting(told) {
   waitingNow = told;
   at("waiting").replaceChildren();
-  const rows = Object.entries(told.jobs).filter(([job, why]) => sought("seek-waiting", [job, why.reason]));
+  const rows = Object.entries(told.jobs);
   if (waitingOrder !== null) {
-    const key = WAITING_KEYS[waitingOrder];
-    rows.sort((a, b) => waitingOrder === 2 ? (key(...a) > key(...b)) - (key(...a) < key(...b)) : key(...a).localeCompare(key(...b)));
+    const key = WAITING_KEYS[waitingOrder.column];
+    rows.sort((a, b) => waitingOrder.sign * compared(key(...a), key(...b)));
   }
   for (const [job, why] of rows) {
     const more = document.createElement("button");
@@ -156,9 +157,25 @@ function showWaiting(told) {
     more.addEventListener("click", () => { at("change").value = "add " + why.short + " " + why.gpu_type; at("change").focus(); });
     cells(at("waiting").insertRow(), [named(job), why.reason, starts(why), why.short ? more : ""]);
   }
-  const left = told.count - Object.keys(told.jobs).length;
+  const left = told.found - rows.length;
   at("assumed").textContent = told.count ? "Starts are estimates: " + told.assumed + "." : "";
-  at("more-waiting").textContent = left > 0 ? "and " + number(left) + " more" : told.count ? "" : "none";
+  at("more-waiting").textContent = left > 0 ? "and " + number(left) + " more: find them by name" : rows.length ? ""
+    : told.count ? "none of " + number(told.count) + " waiting jobs is called so or waits for that" : "none";
+}
+
+// All waiting jobs are searched by the service, which sends no more than 200 at a time.
+const waitingPath = () => root(chosen) + "/waiting?find=" + encodeURIComponent(at("seek-waiting").value);
+
+async function seek() {
+  const mine = ++seeking;
+  await new Promise((resume) => setTimeout(resume, 150));
+  if (mine !== seeking || !chosen) return;
+  try {
+    const told = await ask(waitingPath());
+    if (mine === seeking) showWaiting(told);
+  } catch (error) {
+    say(error.message, true);
+  }
 }
 
 // What is not in the stream of plans; one look at a time, and no more often than every LOOK_MS.
@@ -166,8 +183,8 @@ async function look() {
   if (looking) { lookAgain = true; return; }
   looking = true;
   try {
-    const cluster = chosen, [waiting, history] = await Promise.all([ask(root(cluster) + "/waiting"), ask(root(cluster) + "/history")]);
-    if (cluster === chosen) { showWaiting(waiting); showHistory(history); }
+    const cluster = chosen, path = waitingPath(), [waiting, history] = await Promise.all([ask(path), ask(root(cluster) + "/history")]);
+    if (cluster === chosen) { if (path === waitingPath()) showWaiting(waiting); showHistory(history); }
   } catch (error) {
     say(error.message, true);
   }
@@ -177,10 +194,11 @@ async function look() {
 function showJobs(plan) {
   const rows = Object.entries(plan.allocations).map(([job, given]) => [job, given.gpu_type, given.gpus, Object.keys(given.nodes).join(", ")]);
   const running = rows.filter((row) => sought("seek-jobs", row));
-  if (order !== null) running.sort((a, b) => typeof a[order] === "number" ? b[order] - a[order] : a[order].localeCompare(b[order]));
+  if (order !== null) running.sort((a, b) => order.sign * compared(a[order.column], b[order.column]));
   at("jobs").replaceChildren();
   for (const [job, ...rest] of running.slice(0, MOST_JOBS)) cells(at("jobs").insertRow(), [named(job), ...rest]);
-  at("more").textContent = running.length > MOST_JOBS ? "and " + number(running.length - MOST_JOBS) + " more" : "";
+  at("more").textContent = running.length > MOST_JOBS ? "and " + number(running.length - MOST_JOBS) + " more: find them by name"
+    : rows.length && !running.length ? "none of " + number(rows.length) + " running jobs is called so or runs there" : "";
 }
 
 function show(plan) {
@@ -188,7 +206,7 @@ function show(plan) {
   showFigures(plan);
   showGpus(plan);
   showJobs(plan);
-  if (!plan.jobs) at("answer").textContent = "This cluster has no job yet: send one with POST " + root(chosen) + "/deltas, "
+  at("next").textContent = plan.jobs ? "" : "This cluster has no job yet: send one with POST " + root(chosen) + "/deltas, "
     + "{\"add_jobs\": [{\"id\": \"first\"}]}. Nodes come the same way.";
   say("live");
   look();
@@ -240,16 +258,21 @@ async function run() {
 
 at("cluster").addEventListener("change", () => { chosen = at("cluster").value; run(); });
 at("token").addEventListener("change", run);
-at("seek-waiting").addEventListener("input", () => { if (waitingNow) showWaiting(waitingNow); });
+at("seek-waiting").addEventListener("input", seek);
 at("seek-jobs").addEventListener("input", () => { if (planNow) showJobs(planNow); });
-for (const head of document.querySelectorAll("th[data-sort], th[data-sort-waiting]")) {
+// A column's name orders its table, and once more the other way round.
+for (const head of document.querySelectorAll("th[data-sort]")) {
   const sort = () => {
-    if (head.dataset.sort) { order = Number(head.dataset.sort); if (planNow) showJobs(planNow); return; }
-    waitingOrder = Number(head.dataset.sortWaiting);
-    if (waitingNow) showWaiting(waitingNow);
+    const turned = head.ariaSort === "ascending", waits = head.dataset.table === "waiting";
+    const asked = { column: Number(head.dataset.sort), sign: turned ? -1 : 1 };
+    for (const other of head.parentNode.cells) other.ariaSort = null;
+    head.ariaSort = turned ? "descending" : "ascending";
+    if (waits) waitingOrder = asked; else order = asked;
+    if (waits && waitingNow) showWaiting(waitingNow);
+    if (!waits && planNow) showJobs(planNow);
   };
   head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  head.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(); } });
 }
 at("ask").addEventListener("submit", (event) => {
   event.preventDefault();

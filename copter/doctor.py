@@ -1,4 +1,7 @@
-"""The checks of ``copter doctor``: one finding each, with advice."""
+"""Checks of this installation, one finding each, with advice.
+
+``python -m copter.doctor`` and ``copter doctor`` print them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,17 @@ from copter.processor import LEVELS, processor_level
 from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
-OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo", "pulp")
+OPTIONAL = {
+    "highs": ("highspy",),
+    "frontends": ("numba",),
+    "report": ("pyarrow", "matplotlib", "jinja2"),
+    "cvxpy": ("cvxpy",),
+    "linopy": ("linopy",),
+    "pyomo": ("pyomo",),
+    "pulp": ("pulp",),
+    "serve": ("starlette", "uvicorn", "httptools", "prometheus-client"),
+    "kubernetes": ("kubernetes",),
+}  # packages of each extra that are looked for
 REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # size of the reference solve
 SLOW_S = 2.0  # `copter doctor` calls a machine slow if the cold reference solve takes more seconds than this
 
@@ -71,15 +84,18 @@ def of_package(name: str) -> Finding:
 
 
 def of_optional() -> Finding:
-    """Report an optional package and its extra."""
-    found, missing = [], []
-    for name in OPTIONAL:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            missing.append(name)
-    advice = "" if "highspy" not in missing else "pip install highspy for branch and bound and comparisons"
-    return Finding("optional", f"{', '.join(found) or 'none'}; not there: {', '.join(missing) or 'none'}", True, advice)
+    """Report the optional packages that are there, and the extras that would bring the others."""
+    found: list[str] = []
+    missing: dict[str, list[str]] = {}
+    for extra, names in OPTIONAL.items():
+        for name in names:
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                missing.setdefault(extra, []).append(name)
+    lacking = "; ".join(f"{', '.join(names)} (extra {extra})" for extra, names in missing.items())
+    advice = f"if you need them: pip install 'copter-lp[{','.join(missing)}]'" if missing else ""
+    return Finding("optional", f"{', '.join(found) or 'none'}; not there: {lacking or 'none'}", True, advice)
 
 
 def of_threads() -> Finding:
@@ -154,3 +170,17 @@ def reference(requests: int) -> tuple[float, float, bool]:
     second = session.solve()
     warm_s = time.perf_counter() - started
     return cold_s, warm_s, first.status is second.status is copter.Status.OPTIMAL
+
+
+def main() -> int:
+    """Print a line for each finding; return 0 if all is well, 1 if something is broken."""
+    findings = examine()
+    for each in findings:
+        print(f"{'ok  ' if each.well else 'BAD '} {each.name:16} {each.found}")
+        if each.advice:
+            print(f"     {'':16} {each.advice}")
+    return 0 if all(each.well for each in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
