@@ -98,12 +98,11 @@ cdef class Requests:
                 elif self.mate[r] < 0:
                     self.use_only(r, 1.0)
 
-    cdef inline void use(self, int column, int near) noexcept nogil:
-        """Add what the response uses by a column, if it is one: near < 0 is being idle."""
+    cdef inline void use(self, int column) noexcept nogil:
+        """Add what the response uses by a column."""
         cdef int k
-        if near >= 0:
-            for k in range(self.entry[column], self.entry[column + 1]):
-                self.used_[self.row[k]] += self.value[k] * self.x_[column]
+        for k in range(self.entry[column], self.entry[column + 1]):
+            self.used_[self.row[k]] += self.value[k] * self.x_[column]
 
     cdef inline void use_only(self, int r, double sign) noexcept nogil:
         """Add what a closed request uses to the usage of these, or subtract it."""
@@ -231,35 +230,35 @@ cdef class Requests:
                 return found
             low, q_low, v_low = after, self.q[after], v[after]
 
-    cdef bint shared(self, int r, const Curve* u, double tau, double flat, double width, double s,
-                     double* slope, double* share) noexcept nogil:
+    cdef inline bint shared(self, int r, const Curve* u, double tau, double flat, double width, double s,
+                            double* slope, double* share, double* falls) noexcept nogil:
         """Find the share p of the steeper of two lines that meet at slope s; returns whether p is between 0 and 1.
 
         p solves z(p) = z*(s(p)), where s(p) is the slope at which the weights of both lines are p and 1 - p (W8). It is
-        looked for from `share` on, if that is above zero.
+        looked for from `share` on, if that is above zero. `falls` becomes the fall of z* there.
         """
         cdef int _
-        cdef double L = self.limit[r], p, change, total, falls, t, spread
+        cdef double L = self.limit[r], p, change, total, t, spread, each = tau / width
         cdef bint is_positive = u.kind == LOG or u.kind == POWER
         p = share[0] if share[0] > 0.0 else (least_total(u, s) / L - flat) / width
         if not 1e-12 < p < 1.0 - 1e-12:
             return False
         for _ in range(8):
-            t = tau * log(p / (1.0 - p)) / width
+            t = each * log(p / (1.0 - p))
             if is_positive and s + t <= 0.0:
                 return False
             total = least_total(u, s + t)
             if u.kind == QUADRATIC:
-                falls = 1.0 / u.alpha if total > 0.0 else 0.0
+                falls[0] = 1.0 / u.alpha if total > 0.0 else 0.0
             else:
-                falls = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
+                falls[0] = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
             spread = p * (1.0 - p)
-            change = (L * (flat + width * p) - total) * spread / (L * width * spread + falls * tau / width)
+            change = (L * (flat + width * p) - total) * spread / (L * width * spread + falls[0] * each)
             if not 1e-12 < p - change < 1.0 - 1e-12:
                 return False
             p -= change
             if fabs(change) < 2e-3 * spread:  # what is left is its square, times mu
-                slope[0] = s + t - tau * change / (width * spread)
+                slope[0] = s + t - each * change / spread
                 share[0] = p
                 return True
         return False
@@ -270,12 +269,12 @@ cdef class Requests:
         cdef int j
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], s = at.s, flat, p, top, t
+        cdef double L = self.limit[r], s = at.s, flat, p, top, t, falls
         flat = v[at.low] if at.low >= 0 else 0.0
         if not s > -INFINITY or s == INFINITY:
             return 0
         p = 0.0
-        if at.beyond >= 0 and not self.shared(r, u, tau, flat, v[at.beyond] - flat, at.s, &s, &p):
+        if at.beyond >= 0 and not self.shared(r, u, tau, flat, v[at.beyond] - flat, at.s, &s, &p, &falls):
             return 0
         top = self.q[at.low] + s * flat if at.low >= 0 else 0.0
         if at.beyond >= 0:
@@ -312,27 +311,47 @@ cdef class Requests:
             return -self.q[own] / self.rate[first + own]
         return (self.q[low] - self.q[own]) / (self.rate[first + own] - self.rate[first + low])
 
-    cdef bint pair(self, int r, const Curve* u, double tau, const double[::1] y) noexcept nogil:
-        """Set the response of a request between the two lines that it keeps; returns whether it is well between them.
+    cdef bint pair(self, int r, const double[::1] y, double mu, double[:, ::1] hessian, bint bends) noexcept nogil:
+        """Respond for a request between the two lines that it keeps, as `respond` and `bend` do for any other one.
+
+        Returns False, with nothing done, unless it is well between them.
         """
-        cdef int first = self.start[r], low = self.only[r], beyond = self.mate[r]
-        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p
+        cdef int first = self.start[r], low = self.only[r], beyond = first + self.mate[r]
+        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p, falls, bent
+        cdef Curve u = self.curve_of(r)
         if low >= 0:
-            q_low, flat = self.priced(first + low, y), self.rate[first + low]
-        width = self.rate[first + beyond] - flat
-        s = (q_low - self.priced(first + beyond, y)) / width
+            low += first
+            q_low, flat = self.priced(low, y), self.rate[low]
+        width = self.rate[beyond] - flat
+        s = (q_low - self.priced(beyond, y)) / width
         if (u.kind == LOG or u.kind == POWER) and s <= 0.0:
             return False
-        p = self.x_[first + beyond] / L
-        if not self.shared(r, u, tau, flat, width, s, &s, &p) or not EDGE <= p <= 1.0 - EDGE:
+        p = self.x_[beyond] / L
+        if (not self.shared(r, &u, mu * self.size[r] / L, flat, width, s, &s, &p, &falls)
+                or not EDGE <= p <= 1.0 - EDGE):
             return False
         self.s_[r] = s
-        self.near[0], self.weight[0] = low, 1.0 - p
-        self.near[1], self.weight[1] = beyond, p
         if low >= 0:
-            self.x_[first + low] = L * (1.0 - p)
-        self.x_[first + beyond] = L * p
+            self.x_[low] = L * (1.0 - p)
+            self.use(low)
+        self.x_[beyond] = L * p
+        self.use(beyond)
+        if bends:  # W9 of two columns: a multiple of (1, -1)(1, -1)'
+            bent = L * L * p * (1.0 - p) / (mu * self.size[r])
+            bent *= falls / (bent * width * width + falls)
+            self.add_outer(beyond, beyond, bent, hessian)
+            if low >= 0:
+                self.add_outer(low, low, bent, hessian)
+                self.add_outer(low, beyond, -bent, hessian)
+                self.add_outer(beyond, low, -bent, hessian)
         return True
+
+    cdef inline void add_outer(self, int a, int b, double m, double[:, ::1] hessian) noexcept nogil:
+        """Add m times the outer product of two columns' usage."""
+        cdef int k, e
+        for k in range(self.entry[a], self.entry[a + 1]):
+            for e in range(self.entry[b], self.entry[b + 1]):
+                hessian[self.row[k], self.row[e]] += m * self.value[k] * self.value[e]
 
     cdef int respond_one(self, int r, const Curve* u, double mu) noexcept nogil:
         """The smoothed response (W7) of a priced request to x; returns how many columns are near, with their weights.
@@ -432,7 +451,7 @@ cdef class Requests:
 
     cdef void bend(self, int r, const Curve* u, double mu, int count, double[:, ::1] hessian) noexcept nogil:
         """Add A M A' of a request's near columns, M the derivative of x by q (W9)."""
-        cdef int i, j, k, e, a, b
+        cdef int i, j, a, b
         cdef int first = self.start[r]
         cdef double L = self.limit[r], factor, mean = 0.0, spread = 0.0, falls = 0.0, below, m
         factor = L * L / (mu * self.size[r])
@@ -457,16 +476,14 @@ cdef class Requests:
                 if u.kind != LINEAR and below > 0.0:
                     m -= (factor * self.weight[i] * (self.rate[first + a] - mean)
                           * (factor * self.weight[j] * (self.rate[first + b] - mean)) / below)
-                for k in range(self.entry[first + a], self.entry[first + a + 1]):
-                    for e in range(self.entry[first + b], self.entry[first + b + 1]):
-                        hessian[self.row[k], self.row[e]] += m * self.value[k] * self.value[e]
+                self.add_outer(first + a, first + b, m, hessian)
 
     def respond(self, const double[::1] y, double mu, double[:, ::1] hessian=None):
         """Set x, used and slopes to the smoothed responses at prices y, and add the second derivatives to `hessian`."""
         cdef int r, j, k, count
         cdef int n_rows = self.used_.shape[0]
         cdef double moved = 0.0, mean = 0.0
-        cdef bint anew
+        cdef bint anew, bends = hessian is not None
         cdef Curve u
         with nogil:
             for k in range(n_rows):
@@ -490,31 +507,24 @@ cdef class Requests:
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
-                count = 0
                 if self.until[r] > -INFINITY:
-                    if self.until[r] > self.way and self.mate[r] < 0:
+                    if self.until[r] > self.way and (self.mate[r] < 0 or self.pair(r, y, mu, hessian, bends)):
                         continue
-                    u = self.curve_of(r)
-                    if self.until[r] > self.way and self.pair(r, &u, mu * self.size[r] / self.limit[r], y):
-                        count = 2
-                        self.use(self.start[r] + self.only[r], self.only[r])
-                        self.use(self.start[r] + self.mate[r], self.mate[r])
-                    else:
-                        if self.mate[r] < 0:
-                            self.use_only(r, -1.0)
-                        self.until[r] = -INFINITY
-                if count == 0:
-                    self.opened += 1
-                    u = self.curve_of(r)
-                    self.price(r, y)
-                    count = self.respond_one(r, &u, mu)
-                    if count <= 2 and self.is_apart:
-                        self.close(r, count)
-                        if count == 1 and self.until[r] > -INFINITY:
-                            continue
-                    for j in range(count):
-                        self.use(self.start[r] + self.near[j], self.near[j])
-                if hessian is not None and count > 1:
+                    if self.mate[r] < 0:
+                        self.use_only(r, -1.0)
+                    self.until[r] = -INFINITY
+                self.opened += 1
+                u = self.curve_of(r)
+                self.price(r, y)
+                count = self.respond_one(r, &u, mu)
+                if count <= 2 and self.is_apart:
+                    self.close(r, count)
+                    if count == 1 and self.until[r] > -INFINITY:
+                        continue
+                for j in range(count):
+                    if self.near[j] >= 0:
+                        self.use(self.start[r] + self.near[j])
+                if bends and count > 1:
                     self.bend(r, &u, mu, count, hessian)
             if anew:
                 self.opened = 0
