@@ -106,8 +106,20 @@ class Book:
                     found.append(name)
         return found
 
-    def optimum(self, tolerance: float = EXACT) -> tuple[str, float, float]:
-        """Return (Clarabel's status, its objective, its dual objective: a bound)."""
+    def mended(self, x: dict[int, Floats]) -> dict[int, Floats]:
+        """Return a point made to keep to rows and limits by less of each column, to the last digit but two."""
+        x = {name: np.maximum(part, 0.0) for name, part in x.items()}
+        used = sum((job.usage @ x[name] for name, job in self.jobs.items()), np.zeros(len(self.counts)))
+        share = np.minimum(self.counts / np.where(used > 0.0, used, np.inf), 1.0)
+        share[used <= self.counts] = 1.0
+        found = {}
+        for name, job in self.jobs.items():
+            part = x[name] * np.where(job.usage > 0.0, share[:, None], 1.0).min(axis=0, initial=1.0)
+            found[name] = part * min(1.0, job.limit / max(float(part.sum()), 1e-300)) * (1.0 - 1e-14)
+        return found
+
+    def optimum(self, tolerance: float = EXACT) -> tuple[str, dict[int, Floats]]:
+        """Return (Clarabel's status, its point)."""
         return Cone(self).solved(tolerance)
 
 
@@ -118,10 +130,10 @@ class Cone:
         self.book, self.q, self.p = book, [], []
         self.rows: dict[str, list[tuple[dict[int, float], float]]] = {"zero": [], "positive": []}
         self.cones: list[tuple[object, list[tuple[dict[int, float], float]]]] = []
-        self.offset = book.offset
+        self.of: dict[int, list[int]] = {}
         used: list[dict[int, float]] = [{} for _ in book.counts]
-        for job in book.jobs.values():
-            mine = [self.variable(-cost) for cost in job.cost.tolist()]
+        for name, job in book.jobs.items():
+            mine = self.of[name] = [self.variable(-cost) for cost in job.cost.tolist()]
             for at, value in enumerate(mine):
                 self.rows["positive"].append(({value: -1.0}, 0.0))
                 for row in np.flatnonzero(job.usage[:, at]).tolist():
@@ -160,8 +172,8 @@ class Cone:
             else:
                 self.cones.append((clarabel.PowerConeT(1.0 / alpha), [own, base, ({}, 1.0)]))  # type: ignore[operator, list-item]
 
-    def solved(self, tolerance: float) -> tuple[str, float, float]:
-        """Return (status, objective, dual objective)."""
+    def solved(self, tolerance: float) -> tuple[str, dict[int, Floats]]:
+        """Return (status, point)."""
         kinds = [clarabel.ZeroConeT(len(self.rows["zero"])), clarabel.NonnegativeConeT(len(self.rows["positive"]))]
         kinds = [kind for kind, rows in zip(kinds, self.rows.values(), strict=True) if rows]
         every = [*self.rows["zero"], *self.rows["positive"], *(row for _, rows in self.cones for row in rows)]
@@ -175,4 +187,4 @@ class Cone:
         sides = np.array([side for _, side in every])
         kinds += [kind for kind, _ in self.cones]  # type: ignore[misc]
         found = clarabel.DefaultSolver(curvature, np.array(self.q), matrix, sides, kinds, settings).solve()
-        return str(found.status), self.offset - found.obj_val, self.offset - found.obj_val_dual
+        return str(found.status), {name: np.array(found.x)[mine] for name, mine in self.of.items()}

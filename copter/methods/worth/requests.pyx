@@ -15,6 +15,7 @@ cdef double FAR = 45.0  # exponents below this, under the largest, do not change
 cdef double NEAR = 25.0  # exponents below this, under the largest, take 1e-11 of a request: it has two options
 cdef double U = 1.1102230246251565e-16  # largest relative error of a rounded operation
 
+cdef double STALE = 0.5  # smoothings below this share of the one at which requests were closed close more of them
 cdef double EDGE = 0.01  # a request between two columns stays there while the shares of both are above this
 cdef double FAR_TURN = 4.7  # log((1 - EDGE) / EDGE), rounded up
 
@@ -493,9 +494,9 @@ cdef class Requests:
                 self.last[k] = y[k]
                 mean += fabs(y[k]) / n_rows
             self.way += moved * (1.0 + 1e-12)
-            anew = mu > self.mu or not self.way < INFINITY or 2 * self.opened > self.n
+            anew = mu > self.mu or mu < STALE * self.mu or not self.way < INFINITY or 2 * self.opened > self.n
             if anew:
-                # all open: another smoothing, or units in which prices now move too fast
+                # all open: another smoothing, whose window is another one, or units in which prices now move too fast
                 for r in range(self.n):
                     self.until[r] = -INFINITY
                 for k in range(n_rows):
@@ -542,10 +543,12 @@ cdef class Requests:
     def settle(self, const double[::1] factor=None):
         """Set the point to x, with each column multiplied by the least factor of its rows; `used` follows.
 
+        Where a request's sum would be above its limit, all its columns shrink to it.
+
         Returns (the objective of the point, the sum of the sizes of its terms).
         """
-        cdef int r, j, k
-        cdef double least, total = 0.0, size = 0.0, z, term
+        cdef int r, j, k, first, last
+        cdef double least, total = 0.0, size = 0.0, z, term, part
         cdef Curve u
         with nogil:
             for k in range(self.used_.shape[0]):
@@ -553,15 +556,22 @@ cdef class Requests:
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
-                z = 0.0
-                for j in range(self.start[r], self.start[r] + self.count[r]):
+                first, last = self.start[r], self.start[r] + self.count[r]
+                z = part = 0.0
+                for j in range(first, last):
                     self.point_[j] = self.x_[j]
-                    if self.x_[j] > 0.0:
-                        if factor is not None and self.idle[r]:
-                            least = 1.0
-                            for k in range(self.entry[j], self.entry[j + 1]):
-                                least = min(least, factor[self.row[k]])
+                    if self.x_[j] > 0.0 and factor is not None and self.idle[r]:
+                        least = INFINITY
+                        for k in range(self.entry[j], self.entry[j + 1]):
+                            least = min(least, factor[self.row[k]])
+                        if least < INFINITY:
                             self.point_[j] *= least
+                    part += self.point_[j]
+                part = self.limit[r] / part * (1.0 - 4.0 * U) if part > self.limit[r] and factor is not None else 1.0
+                for j in range(first, last):
+                    if self.point_[j] > 0.0:
+                        if self.idle[r]:
+                            self.point_[j] *= part
                         for k in range(self.entry[j], self.entry[j + 1]):
                             self.used_[self.row[k]] += self.value[k] * self.point_[j]
                         z += self.rate[j] * self.point_[j]
