@@ -363,7 +363,7 @@ cdef class Requests:
         cdef int n = self.count[r]
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, mean, spread, falls = 0.0, excess, rises
+        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, mean = 0.0, spread, falls = 0.0, excess = 0.0, rises
         cdef double low = -INFINITY, high = INFINITY, before, share
         cdef Walk at
         cdef bint may_idle = self.idle[r]
@@ -440,6 +440,14 @@ cdef class Requests:
                     s = 0.5 * (low + high)
             if s == before or (low > -INFINITY and high < INFINITY and fabs(high - low) <= 4 * U * fabs(s)):
                 break
+        if count == 1 and u.kind != LINEAR and fabs(excess) > 1e-6 * (L * mean + z):
+            # one column or the other, as rounding has it: prices are so large that no slope is between them
+            at = self.walk(r, u)
+            if at.beyond >= 0:
+                t = v[at.low] if at.low >= 0 else 0.0
+                share = min(max((least_total(u, at.s) / L - t) / (v[at.beyond] - t), 0.0), 1.0)
+                s, count, total = at.s, 2, 1.0
+                self.near[0], self.weight[0], self.near[1], self.weight[1] = at.low, 1.0 - share, at.beyond, share
         self.s_[r] = s
         self.crowd[r] = s if count > 2 else 0.0
         for j in range(n):
@@ -607,15 +615,29 @@ cdef class Requests:
                         count += 1
         return key[:count].copy(), value[:count].copy()
 
+    cdef inline double top_of(self, int r, double s, const double[::1] y) noexcept nogil:
+        """The largest q_j + s v_j of a priced request, 0 if it may be idle, rounded up."""
+        cdef int j, k
+        cdef double top = 0.0 if self.idle[r] else -INFINITY, t, used
+        cdef const double* v = &self.rate[self.start[r]]
+        for j in range(self.count[r]):
+            used = fabs(self.cost[self.start[r] + j]) + fabs(s * v[j])
+            for k in range(self.entry[self.start[r] + j], self.entry[self.start[r] + j + 1]):
+                used += fabs(self.value[k] * y[self.row[k]])
+            t = self.q[j] + s * v[j]
+            used *= (self.entry[self.start[r] + j + 1] - self.entry[self.start[r] + j] + 6) * 2.0 * U
+            if t + used > top:
+                top = t + used
+        return top
+
     def bound(self, const double[::1] y):
         """Return (sum of max_x q'x + u(v'x) over requests, its largest rounding error).
 
         Sets the slopes that prove it (W4); every slope proves a bound, these the best one.
         """
-        cdef int r, j, k
-        cdef double total = 0.0, size = 0.0, top, t, s, used, term, terms = 0.0
+        cdef int r
+        cdef double total = 0.0, size = 0.0, top, s, term, other, half, least, terms = 0.0
         cdef double margin = 0.0
-        cdef const double* v
         cdef Curve u
         cdef Walk at
         with nogil:
@@ -636,18 +658,15 @@ cdef class Requests:
                         s = slope_after(&u, self.limit[r] * self.rate[self.start[r]])
                     if s <= 0.0 and (u.kind == LOG or u.kind == POWER):
                         s = slope_after(&u, self.limit[r] * self.rate[self.start[r]])
-                self.s_[r] = s
-                v = &self.rate[self.start[r]]
-                top = 0.0 if self.idle[r] else -INFINITY
-                for j in range(self.count[r]):
-                    used = fabs(self.cost[self.start[r] + j]) + fabs(s * v[j])
-                    for k in range(self.entry[self.start[r] + j], self.entry[self.start[r] + j + 1]):
-                        used += fabs(self.value[k] * y[self.row[k]])
-                    t = self.q[j] + s * v[j]
-                    used *= (self.entry[self.start[r] + j + 1] - self.entry[self.start[r] + j] + 6) * 2.0 * U
-                    if t + used > top:
-                        top = t + used
+                top = self.top_of(r, s, y)
                 term = conjugate(&u, s, &size)
+                if self.limit[r] * top > 1e-9 * (1.0 + fabs(term)) and slope_after(&u, 0.0) == INFINITY and s > 0.0:
+                    # a crossing at prices so large that rounding is all that is above zero: half of it proves more
+                    other = self.top_of(r, 0.5 * s, y)
+                    half = conjugate(&u, 0.5 * s, &least)
+                    if self.limit[r] * other + half < self.limit[r] * top + term:
+                        s, top, term, size = 0.5 * s, other, half, least
+                self.s_[r] = s
                 total += self.limit[r] * top + term
                 terms += fabs(self.limit[r] * top) + fabs(term)
                 margin += 16.0 * U * size

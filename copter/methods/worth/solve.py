@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.worth.program import WorthProgram
+from copter.methods.worth.requests import KINDS
 from copter.methods.worth.steps import Steps
+from copter.problem.worth import POWER
 from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,7 @@ ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
 FAILURES = 12  # smoothings at which no step helps, after which a solve is given up
 SHORTER = 30  # times a step is shortened
+HIGHEST = 1e150  # slope of a worth at a total of zero
 DIVERGED = 1e9  # prices above the largest worth of a unit times this: the rows contradict each other
 
 
@@ -49,6 +52,8 @@ class Answer:
     steps, passes : int
     mu : float
         The last smoothing.
+    starts : ndarray (rows,), optional
+        Prices from which the next solve starts, if not y.
     """
 
     y: Floats
@@ -60,6 +65,7 @@ class Answer:
     steps: int
     passes: int
     mu: float
+    starts: Floats | None = None
 
     @property
     def gap(self) -> float:
@@ -171,6 +177,36 @@ class Newton:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
         self.enough, self.damping, self.steps = SURELY, 1.0, 0
         return self.run(self.first_prices(), FIRST_MU)
+
+    def run_without(self, dead: NDArray[np.bool_]) -> Answer:
+        """Return the answer of :meth:`run_surely` with columns of rows without units priced out.
+
+        A worth that is finite at a total of zero, but steep beyond every slope there, asks for a price that no step
+        comes to: it is set at which a total of zero is within a hundredth of the gap of the best one (W16).
+        """
+        parts = self.program.parts
+        eps = 0.01 * self.tolerance * (1.0 + abs(self.size)) / max(len(parts["limit"]), 1)
+        weight, floor, alpha = parts["curve"].T
+        steep = (parts["kind"] == KINDS[POWER]) & (alpha < 1.0) & (floor <= 0.0)
+        with np.errstate(all="ignore"):
+            cap = weight * (weight * alpha / ((1.0 - alpha) * eps)) ** (alpha / (1.0 - alpha))
+        cap = np.minimum(np.where(steep, np.maximum(cap, weight), 0.0), HIGHEST)
+        entries = np.diff(parts["entry"])
+        column = np.repeat(np.arange(len(entries)), entries)
+        owner = np.zeros(len(entries), dtype=np.int64)
+        for at, (first, count) in enumerate(zip(parts["start"].tolist(), parts["count"].tolist(), strict=True)):
+            owner[first : first + count] = at
+        asked = 4.0 * (np.abs(parts["cost"]) + cap[owner] * parts["rate"] + self.size)
+        of_dead = dead[parts["row"]] & (parts["value"] > 0.0)
+        price = np.zeros(len(dead))
+        np.maximum.at(price, parts["row"][of_dead], asked[column[of_dead]] / parts["value"][of_dead])
+        self.enough, self.damping, self.steps = SURELY, 1.0, 0
+        y = self.first_prices()
+        y[dead] = price[dead]
+        self.newton.still[:] = dead
+        answer = self.run(y, FIRST_MU)
+        answer.starts = np.where(dead, 0.0, answer.y)
+        return answer
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""

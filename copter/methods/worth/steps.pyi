@@ -5,6 +5,7 @@ class Steps:
     slope: NDArray[np.float64]
     step: NDArray[np.float64]
     new: NDArray[np.float64]
+    still: NDArray[np.int8]
     decrement: float
     loose: float
     steepest: float

@@ -22,6 +22,8 @@ cdef class Steps:
         Prices of units that are unused or overused.
     steepest : float
         Largest slope of a row that may move.
+    still : ndarray (rows,) int8
+        Rows whose prices stay; none at first.
     """
 
     cdef const double[::1] lower, upper
@@ -29,6 +31,8 @@ cdef class Steps:
     cdef double[::1] slope_, step_, new_
     cdef double[::1] system, right, curvature
     cdef int[::1] free
+    cdef readonly object still
+    cdef char[::1] still_
     cdef readonly double decrement, loose, steepest
 
     def __init__(self, const double[::1] lower, const double[::1] upper):
@@ -38,6 +42,8 @@ cdef class Steps:
         self.slope_, self.step_, self.new_ = self.slope, self.step, self.new
         self.system, self.right, self.curvature = np.zeros(m * m), np.zeros(m), np.zeros(m)
         self.free = np.zeros(m, dtype=np.int32)
+        self.still = np.zeros(m, dtype=np.int8)
+        self.still_ = self.still
 
     cdef inline double paid(self, int k, double sign, double used) noexcept nogil:
         """The bound of a row that a price of this sign is paid for; at zero, the one that is violated, or its usage."""
@@ -58,7 +64,7 @@ cdef class Steps:
             self.loose, self.steepest, self.decrement = 0.0, 0.0, 0.0
             for k in range(m):
                 self.slope_[k] = self.paid(k, y[k], used[k]) - used[k]
-                if y[k] != 0.0 or self.slope_[k] != 0.0:
+                if not self.still_[k] and (y[k] != 0.0 or self.slope_[k] != 0.0):
                     self.free[n] = k
                     n += 1
                     self.loose += fabs(self.slope_[k] * y[k])
