@@ -81,7 +81,8 @@ def worth_solve(
         if answer.ended in ("stalled", "diverged"):
             answer = by_tangents(newton, answer, settings, solve)
     if answer.ended == "optimal":
-        iterate.y, iterate.mu = ledger.sign * (answer.y if answer.starts is None else answer.starts), newton.next_mu(answer)
+        starts = answer.y if answer.starts is None else answer.starts
+        iterate.y, iterate.mu = ledger.sign * starts, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
     if callback is not None:
         callback(answer.passes, ended.proven.residuals.gap, ended.proven.residuals.primal_absolute)

@@ -170,7 +170,7 @@ def trial(seed: int, folder: Path) -> str | None:
     for number in range(ROUNDS):
         if number:
             each.edit()
-        wrong = wrong or (fault := each.judged(session)) and f"round {number}: {fault}"
+        wrong = wrong or ((fault := each.judged(session)) and f"round {number}: {fault}")
     if taped:
         session.record(None)
         for at, _, faults in verify(path):

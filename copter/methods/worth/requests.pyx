@@ -363,7 +363,8 @@ cdef class Requests:
         cdef int n = self.count[r]
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, mean = 0.0, spread, falls = 0.0, excess = 0.0, rises
+        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, spread, rises
+        cdef double mean = 0.0, falls = 0.0, excess = 0.0
         cdef double low = -INFINITY, high = INFINITY, before, share
         cdef Walk at
         cdef bint may_idle = self.idle[r]

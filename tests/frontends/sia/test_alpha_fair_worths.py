@@ -1,4 +1,4 @@
-"""Sia's values as alpha-fair worths: the same plans, at the same objective (S2, S3; docs/method/concave_worth.md, W13)."""
+"""Sia's values as alpha-fair worths: the same plans, at the same objective (S2, S3; W13)."""
 
 from __future__ import annotations
 
