@@ -300,9 +300,9 @@ class Fleet:
         """Make room for the tasks and so many groups."""
         self.groups = max(self.groups, groups)
         jobs = self.jobs
-        own = (_grown(each, self.tasks) for each in jobs[:5])
+        shape, server, bits, group, after = (_grown(each, self.tasks) for each in jobs[:5])
         self.jobs = Jobs(
-            *own, _grown(jobs.first, self.groups), _grown(jobs.most, self.groups, 1),
+            shape, server, bits, group, after, _grown(jobs.first, self.groups), _grown(jobs.most, self.groups, 1),
             _grown(jobs.zonal, self.groups, 0), jobs.zone,
         )  # fmt: skip
 

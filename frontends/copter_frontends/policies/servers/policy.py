@@ -379,8 +379,8 @@ def _on_servers(chosen: Chosen, room: Ints) -> tuple[Ints, Ints]:
     """
     order = np.argsort(room, kind="stable")
     first, last = (np.searchsorted(room[order], chosen.room, side) for side in ("left", "right"))
-    whole = np.floor(chosen.count + 1e-6).astype(np.int64)
-    part = chosen.count - whole
+    whole = np.floor(chosen.servers + 1e-6).astype(np.int64)
+    part = chosen.servers - whole
     begins, own = np.unique(chosen.room, return_index=True, return_inverse=True)[1:]
     left = np.ceil(np.bincount(own, part, len(begins)) - 1e-6)
     left = np.minimum(left, (last - first)[begins] - np.bincount(own, whole, len(begins)))

@@ -38,13 +38,13 @@ class Chosen(NamedTuple):
     room : ndarray (patterns,) of int64
         In increasing order.
     table : ndarray (patterns, shapes) of int64
-    count : ndarray (patterns,) of float64
+    servers : ndarray (patterns,) of float64
         On how many servers of the room the pattern is.
     """
 
     room: Ints
     table: Ints
-    count: Floats
+    servers: Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,10 @@ def rooms_of(board: Board, shapes: Shapes, waiting: Ints) -> Rooms:
                     free[:, d] = np.minimum(free[:, d], np.floor(ratio * free[:, e] + 1e-6).astype(np.int64))
     if not shapes.gpus[asked].any():
         gpu = np.zeros_like(gpu)
-    own = shapes.allowed[asked]
-    first = np.zeros(own.shape[1], dtype=np.int64)
-    if not own.all():
-        _, at, same = np.unique(own.T, axis=0, return_index=True, return_inverse=True)
+    takes = shapes.allowed[asked]
+    first = np.zeros(takes.shape[1], dtype=np.int64)
+    if not takes.all():
+        _, at, same = np.unique(takes.T, axis=0, return_index=True, return_inverse=True)
         first = at[same.ravel()]
     key = np.column_stack((first[board.state_kind[states]], free, gpu))
     own, room = np.unique(key, axis=0, return_inverse=True)
