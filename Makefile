@@ -11,7 +11,7 @@ VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long test-slurm quick check check-long linopy-suite kueue-suite simulate-faults fuzz \
+.PHONY: demo test test-ray test-ray-long test-slurm quick check check-long check-sanitizer linopy-suite kueue-suite simulate-faults fuzz \
   bench-suite bench-compare tapes suite tables pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
@@ -54,6 +54,10 @@ check-long: $(VENV)/.test
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
 	PYTHONPATH=.:frontends $(PY) -m tests.adversary.view_run --page docs/results/views.md
 	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4 --seed $(MUTANTS)
+
+# The compiled modules built with AddressSanitizer in build/sanitized, and the tests that change memory under it (gcc).
+check-sanitizer: $(VENV)/.test
+	PYTHON=$(PY) tests/sanitized.sh
 
 # linopy's own tests with copter in the place of HiGHS. Its wheel has none, so the source package is fetched.
 linopy-suite: $(VENV)/.test

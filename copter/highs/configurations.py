@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.highs.choice import exchange
 from copter.highs.lp import filled_lp, require_highspy, run_highs, silent_highs
 from copter.highs.pricing import Pricer
 from copter.highs.tree import Program
@@ -32,7 +34,28 @@ CLOSE = 3e-5  # the generation ends at this relative gap
 SMOOTH = 0.5  # weight of the best bound's prices in those that are tried
 PASSES = 12  # most passes of exchanges at one penalty
 RAISE, RAISES = 8.0, 4  # factor on the penalty of broken rows, and how often it grows
+KEPT = 8  # configurations of a request that the next round begins with
+HOLDS = 1e-9  # a row of a request's own lacks at most this times (1 + |side|)
 SMALL_COST = 1e-7  # a reduced cost of this size counts as zero
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Configurations of the last round, in the columns of its program.
+
+    Attributes
+    ----------
+    column : ndarray (k,)
+        First column of each one's request.
+    size : ndarray (k,)
+        Number of its columns.
+    values : ndarray
+        The values of all, one after the other.
+    """
+
+    column: Places
+    size: Places
+    values: Floats
 
 
 class Configurations:
@@ -118,6 +141,8 @@ class Configurations:
             self.lower[self.columns], self.upper[self.columns],
         )  # fmt: skip
         self.A = sp.csc_array(sp.csc_array(program.matrix)[self.is_kept])
+        self.row_first, self.own = row_first.astype(np.int64), sp.csr_array(rows[own][:, self.columns])
+        self.own_lower, self.own_upper = program.row_lower[own], program.row_upper[own]
         self.of_columns, self.of_rest = sp.csc_array(self.A[:, self.columns]), sp.csc_array(self.A[:, self.rest])
         self.row_lower, self.row_upper = program.row_lower[self.is_kept], program.row_upper[self.is_kept]
         m, cost = len(self.row_lower), np.abs(self.program.cost)
@@ -135,7 +160,14 @@ class Configurations:
 
     # Column generation ----------------------------------------------------------------------------------------------
 
-    def generate(self, prices: Floats | None, until: float, over: Callable[[], bool]) -> bool:
+    def generate(
+        self,
+        prices: Floats | None,
+        until: float,
+        over: Callable[[], bool],
+        pool: Pool | None = None,
+        came_from: NDArray[np.int32] | None = None,
+    ) -> bool:
         """Find configurations until shares of them fit, or time is over; returns whether each request has one.
 
         Parameters
@@ -146,12 +178,17 @@ class Configurations:
             Time of ``time.perf_counter()``.
         over : callable
             Whether to stop at once.
+        pool : Pool or None
+            The last round's configurations.
+        came_from : ndarray (n,) or None
+            Number of each column in the last round's program, or -1.
         """
         y = np.zeros(len(self.row_lower)) if prices is None else prices[self.is_kept]
         dear = np.where(
             np.isfinite(self.row_upper), -self.penalty, np.where(np.isfinite(self.row_lower), self.penalty, 0.0)
         )
-        if not all(self._priced(each, until) for each in (np.zeros_like(y), dear, y)):
+        known = pool is not None and came_from is not None and self._recall(pool, came_from, y)
+        if not all(self._priced(each, until) for each in ((y,) if known else (np.zeros_like(y), dear, y))):
             return False
         self._load()
         self._improve(y, until, over, NODES, True)
@@ -227,17 +264,80 @@ class Configurations:
             self._keep(np.array(new), x)
         return True
 
+    def _places(self, of: Places) -> tuple[Places, Places]:
+        """Return the columns of some requests, one after the other, and where each one's begin."""
+        size = np.diff(self.first)[of].astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(size)))
+        return np.repeat(self.first[of] - starts[:-1], size) + np.arange(starts[-1]), starts
+
     def _keep(self, new: Places, x: Floats) -> None:
         """Add configurations of some requests to the pool."""
-        size = np.diff(self.first)[new]
-        place = np.repeat(self.first[new] - np.concatenate(([0], np.cumsum(size)[:-1])), size) + np.arange(size.sum())
-        points = sp.csc_array(
-            (x[place], place, np.concatenate(([0], np.cumsum(size)))), shape=(len(self.columns), len(new))
-        )
+        place, starts = self._places(new)
+        self._add(new, sp.csc_array((x[place], place, starts), shape=(len(self.columns), len(new))))
+
+    def _add(self, new: Places, points: sp.csc_array) -> None:
         self.points.append(points)
         self.group = np.concatenate((self.group, new))
         self.cost = np.concatenate((self.cost, points.T @ self.program.cost[self.columns]))
         self.usage = np.concatenate((self.usage, np.asarray((self.of_columns @ points).T.toarray())))
+
+    def _recall(self, pool: Pool, came_from: NDArray[np.int32], y: Floats) -> bool:
+        """Take the last round's configurations that still hold, the cheapest at prices as first points; whether any."""
+        local = np.full(int(pool.column.max(initial=-1)) + 1, -1, dtype=np.int64)
+        begin = came_from[self.columns[self.first[:-1]]]
+        known = (begin >= 0) & (begin < len(local))
+        local[begin[known]] = np.flatnonzero(known)
+        of = local[pool.column]
+        size = np.diff(self.first)[of]
+        taken = np.flatnonzero((of >= 0) & (size == pool.size))
+        values = pool.values[np.repeat((of >= 0) & (size == pool.size), pool.size)]
+        if not len(taken):
+            return False
+        of = of[taken]
+        place, starts = self._places(of)
+        number = np.repeat(np.arange(len(of)), np.diff(starts))
+        off = (values < self.lower[self.columns][place]) | (values > self.upper[self.columns][place])
+        rows = np.diff(self.row_first)[of]
+        row_starts = np.concatenate(([0], np.cumsum(rows)))
+        row = np.repeat(self.row_first[of] - row_starts[:-1], rows) + np.arange(row_starts[-1])
+        points = sp.csc_array((values, place, starts), shape=(len(self.columns), len(of)))
+        sums, entries = np.zeros(len(row)), sp.coo_array(self.own @ points)
+        sums[row_starts[entries.col] + entries.row - self.row_first[of[entries.col]]] = entries.data
+        broken = (sums < self.own_lower[row] - HOLDS * (1.0 + np.abs(self.own_lower[row]))) | (
+            sums > self.own_upper[row] + HOLDS * (1.0 + np.abs(self.own_upper[row]))
+        )
+        wrong = np.bincount(number[off], minlength=len(of)) + np.bincount(
+            np.repeat(np.arange(len(of)), rows)[broken], minlength=len(of)
+        )
+        fine = np.flatnonzero(wrong == 0)
+        if not len(fine):
+            return False
+        points = sp.csc_array(points[:, fine])
+        for g, begin_at, end_at in zip(of[fine], starts[fine], starts[fine + 1], strict=True):
+            self.seen.add((int(g), values[begin_at:end_at].tobytes()))
+        self._add(of[fine], points)
+        reduced = self.cost - self.usage @ y
+        order = np.lexsort((-reduced, self.group))  # the cheapest of each request is the last
+        self.last[:] = np.nan
+        for at in order:
+            one = fine[at]
+            self.last[self.first[of[one]] : self.first[of[one] + 1]] = values[starts[one] : starts[one + 1]]
+        return True
+
+    def pool(self) -> Pool | None:
+        """Return the configurations that lose least at the best prices, at most KEPT of each request."""
+        if not len(self.cost):
+            return None
+        reduced = self.cost - self.usage @ self.prices[self.is_kept]
+        order = np.lexsort((reduced, self.group))
+        first = np.searchsorted(self.group[order], np.arange(self.count))
+        kept = order[np.arange(len(order)) - first[self.group[order]] < KEPT]
+        points, of = sp.hstack(self.points, format="csc")[:, kept], self.group[kept]
+        starts = self._places(of)[1]
+        dense = np.zeros(int(starts[-1]))
+        number = np.repeat(np.arange(len(kept)), np.diff(points.indptr))
+        dense[starts[number] + points.indices - self.first[of[number]]] = points.data
+        return Pool(self.columns[self.first[of]], np.diff(starts), dense)
 
     def _load(self) -> None:
         """Bring the master into HiGHS: rest of the columns, lacking and surplus units, shares of configurations."""
@@ -313,26 +413,11 @@ class Configurations:
         low = self.row_lower - np.bincount(at, weights=np.maximum(one, two), minlength=m)
         high = self.row_upper - np.bincount(at, weights=np.minimum(one, two), minlength=m)
         weight = np.minimum(self.penalty, 4.0 * np.abs(self.prices[self.is_kept]) + 1e-3 * self.penalty)
-        sets = [order[first[g] : first[g + 1]] for g in range(self.count)]
         used = self.usage[now].sum(axis=0)
         room = 1e-9 * (1.0 + np.abs(used))
         for _ in range(RAISES + 1):
-            for _ in range(PASSES):
-                moved = False
-                for g in range(self.count):
-                    if time.perf_counter() > until:
-                        return now
-                    if len(sets[g]) < 2:
-                        continue
-                    sums = (used - self.usage[now[g]]) + self.usage[sets[g]]
-                    broken = np.maximum(sums - high, 0.0) + np.maximum(low - sums, 0.0)
-                    costs = self.cost[sets[g]] + broken @ weight
-                    pick = int(np.argmin(costs))
-                    current = costs[sets[g] == now[g]][0]
-                    if costs[pick] < current - 1e-9 * (1.0 + abs(current)):
-                        now[g], used, moved = sets[g][pick], sums[pick], True
-                if not moved:
-                    break
+            if not exchange(self.usage, self.cost, order, first, low, high, weight, now, used, PASSES, until):
+                break
             off = (used > high + room) | (used < low - room)
             if not off.any():
                 break

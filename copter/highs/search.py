@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.highs import configurations
-from copter.highs.configurations import Configurations, moved_prices
+from copter.highs.configurations import Configurations, Pool, moved_prices
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
@@ -66,6 +66,8 @@ class Warm:
         Statuses of columns and rows.
     prices : ndarray or None
         Prices of the last program's rows at the best bound of its configurations.
+    pool : Pool or None
+        The best of these configurations.
     misses : int
         Tasks in a row that ended without a point.
     is_rough : bool
@@ -77,6 +79,7 @@ class Warm:
         self.lp: Any = None
         self.basis: tuple[list[Any], list[Any]] | None = None
         self.prices: Floats | None = None
+        self.pool: Pool | None = None
         self.misses = 0
         self.is_rough = True
 
@@ -219,13 +222,18 @@ class Search:
         """Take requests' whole columns as one option each (M19), where the program has such requests."""
         found = Configurations(self.program, self.lower, self.upper)
         known = moved_prices(self.warm.prices, self.task.rows_from, self.A.shape[0])
-        self.warm.prices = None
-        if not found.is_fit or not found.generate(known, self._in(GENERATION_SHARE), self.over):
+        pool, self.warm.prices, self.warm.pool = self.warm.pool, None, None
+        if not found.is_fit:
             return
+        if found.generate(known, self._in(GENERATION_SHARE), self.over, pool, self.task.came_from):
+            self._among(found)
+        self.warm.prices, self.warm.pool = found.prices, found.pool()
+
+    def _among(self, found: Configurations) -> None:
+        """Choose configurations, find more, and choose again; then branch and bound over all of them."""
         for nodes in (0, configurations.NODES, configurations.MOST_NODES):
             if nodes:
                 found.improve(self._in(GENERATION_SHARE), self.over, nodes)
-            self.warm.prices = found.prices
             self.better_bound(found.bound)
             if self.over():
                 return

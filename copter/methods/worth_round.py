@@ -75,9 +75,14 @@ def worth_solve(
         if infeasible is not None:
             return solution_of(model, infeasible, watch.elapsed_s, restart_reason)
         require_totals(program, ledger, newton.upper)
-        answer = by_tangents(newton, answer, settings, solve)
+        dead = (newton.upper <= 0.0) & program.packing
+        if dead.any():
+            answer = newton.run_without(dead)
+        if answer.ended in ("stalled", "diverged"):
+            answer = by_tangents(newton, answer, settings, solve)
     if answer.ended == "optimal":
-        iterate.y, iterate.mu = ledger.sign * answer.y, newton.next_mu(answer)
+        starts = answer.y if answer.starts is None else answer.starts
+        iterate.y, iterate.mu = ledger.sign * starts, newton.next_mu(answer)
     ended = ended_of(model, program, newton, answer, watch)
     if callback is not None:
         callback(answer.passes, ended.proven.residuals.gap, ended.proven.residuals.primal_absolute)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,7 @@ from copter.runtime.guard import Guard
 from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
-from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
+from copter.session.snapshot import SessionState, beside_model, load_state, plain, save_state, state_from
 from copter.session.state import iterate_from, iterate_state
 from copter.session.worth_plans import linear_of
 from copter.settings import Settings
@@ -315,9 +316,11 @@ class Session:
         before = self._planner
         with self._guard.held("being planned"), self.model.ledger.guard.held("being planned"):
             self._planner = Session(linear_of(self.model), self.settings)
-            if before is not None:
+            if before is not None and before._restart != INTERRUPTED:
                 self._planner._iterate = iterate_from(iterate_state(before._iterate), self._planner.model)
-                self._planner._restart, self._planner._plan = before._restart, before._plan
+                self._planner._restart = before._restart
+            if before is not None:
+                self._planner._plan = before._plan
         return self._planner
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
@@ -501,9 +504,16 @@ class Session:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
-        """Prepare for pickle and copy: model, solver state, settings and plan; the journal stays with the original."""
+        """Prepare for pickle and copy: model, solver state, settings and plan; the journal stays with the original.
+
+        The model is an object of its own in the copy: what else refers to it refers to the copied session's model.
+        """
         with self._guard.held("being copied"), self.model.ledger.guard.held("being copied"):
-            return restored, (type(self), plain(self._state()))
+            return restored, (type(self), beside_model(self._state()), self.model.version, self.model)
+
+    def __copy__(self) -> Session:
+        """Return a copy with a model of its own, as :func:`copy.deepcopy` does."""
+        return deepcopy(self)
 
     def _state(self) -> SessionState:
         """Return the state that a snapshot holds."""
@@ -511,8 +521,13 @@ class Session:
         return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
 
     def _follow_columns(self) -> None:
-        """Renumber the columns of the iterate and of the last plan that requests have been given in place of others."""
+        """Renumber the columns of the iterate and of the last plan that requests have been given in place of others.
+
+        An iterate that a signal has left half made is dropped, as the next solve would drop it.
+        """
         matrix, moves = self.model.ledger.matrix, self.model.ledger.moves
+        if self._restart == INTERRUPTED:
+            self._iterate = WarmState()
         restart, self._restart = self._restart, INTERRUPTED
         self._iterate.follow_columns(matrix, moves)
         plan = None if self._plan is None else self._plan.followed(matrix.generation, moves)
@@ -684,6 +699,8 @@ class Session:
                 self.model.ledger.journal = Journal.create(path, History(), base, policy)
 
 
-def restored(kind: type[Session], values: dict[str, Any]) -> Session:
-    """Return a session of this class from pickled or copied values."""
-    return kind._from_state(state_from(values, None, "a copied session"))
+def restored(kind: type[Session], values: dict[str, Any], version: int, model: Model) -> Session:
+    """Rebuild a copied session with its copied model, which must have the version at which the session was copied."""
+    if model.version != version:
+        raise SnapshotError("the model was edited while its session was copied; copy them again")
+    return kind._from_state(state_from(values, None, "a copied session", model))

@@ -61,13 +61,16 @@ def plain(state: SessionState, path: PathLike | None = None) -> Plain:
             "chain": place.chain,
             "journal": os.path.relpath(journal.path, folder),
         }
+    return {"model": model_state(state.model), **beside_model(state), "history": history}
+
+
+def beside_model(state: SessionState) -> Plain:
+    """Return what a session has besides its model, as plain values."""
     return {
-        "model": model_state(state.model),
         "iterate": iterate_state(state.iterate),
         "settings": asdict(state.settings),
         "restart": state.restart,
         "plan": plan_state(state.plan),
-        "history": history,
     }
 
 
@@ -126,10 +129,10 @@ def read_state(payload: memoryview, where: str) -> Plain:
     return values
 
 
-def state_from(values: Plain, settings: Settings | None, where: str) -> SessionState:
-    """Build a session's state from its plain values; `settings`, if given, replace the saved ones."""
+def state_from(values: Plain, settings: Settings | None, where: str, model: Model | None = None) -> SessionState:
+    """Build a session's state from its plain values; `settings`, if given, replace the saved ones, and so a `model`."""
     try:
-        model = model_from(values["model"])
+        model = model_from(values["model"]) if model is None else model
         return SessionState(
             model,
             settings or Settings.saved(values["settings"]),

@@ -35,6 +35,8 @@ WHOLE = 1e-6  # the LP's point is tried as a plan if its integer columns are thi
 LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
+FIRST_OVER = 5.0  # an LP goes on after its time for this many times what the program's arrays take, until that is known
+FADE = 0.7  # factor on such times in each round that does not need them
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
 CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
@@ -59,6 +61,8 @@ class TreeRoad:
     def __init__(self) -> None:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
+        self._over_s: float | None = None  # seconds that an LP goes on after its time
+        self._end_s: float | None = None  # seconds that the plan of a point takes
         self._is_rough = True  # whether the last plan is missing, or was found without LP and start
 
     def __del__(self) -> None:
@@ -101,7 +105,12 @@ class TreeRoad:
             The last plan: start of the search, repaired if it no longer holds.
         ask : Ask
         """
+        began = time.perf_counter()
         lp = model.to_linear_program()
+        if self._over_s is None or self._end_s is None:
+            self._end_s = time.perf_counter() - began  # the plan is about as much work as the program
+            self._over_s = FIRST_OVER * self._end_s
+        ask = replace(ask, until=ask.until - self._end_s)
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
         hunt.starts_rough = self._is_rough
@@ -114,7 +123,7 @@ class TreeRoad:
                 # what the LP takes is lost to the search here
                 hunt.follow(running, time.perf_counter() + FIRST_SHARE * limit, first=True)
                 limit = LP_SHARE * (ask.until - time.perf_counter())
-            solution = solve(max(limit, LEAST_S))
+            solution = self._solved(solve, min(limit, ask.until - time.perf_counter() - self._over_s))
             hunt.know(solution)
             if running is not None and solution.status is Status.DUAL_INFEASIBLE:
                 # without a bound branch and bound may never end: any plan will do
@@ -137,7 +146,19 @@ class TreeRoad:
                 hunt.follow(again)
                 again.stop()
         self._is_rough = hunt.is_rough
-        return hunt.plan(solution, running is not None)
+        began = time.perf_counter()
+        plan = hunt.plan(solution, running is not None)
+        self._end_s = max(time.perf_counter() - began, FADE * self._end_s)
+        return plan
+
+    def _solved(self, solve: Callable[[float], Solution], seconds: float) -> Solution:
+        """Solve the LP, and learn how long it goes on after its time: its point is checked then."""
+        began, seconds = time.perf_counter(), max(seconds, LEAST_S)
+        solution = solve(seconds)
+        over = max(time.perf_counter() - began - seconds, 0.0)
+        if solution.status is Status.TIME_LIMIT:
+            self._over_s = max(over, FADE * (self._over_s or 0.0))
+        return solution
 
     def _begin(
         self, model: Model, lp: LinearProgram, start: Floats | None, ask: Ask, other: LinearProgram | None = None

@@ -18,7 +18,7 @@ from copter.highs.lp import highs_lp
 from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
 from copter.shims.checked import require_feasible
-from tests.adversary import interrupted, taped
+from tests.adversary import interrupted, taped, worths
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 from tests.adversary.plans import added, edited, judged
 from tests.copter.random_programs import KINDS, random_program
@@ -257,6 +257,7 @@ CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "calls ended by a timer's signal, 60 a process": (500, lambda: interrupted.by_a_timer),
     "tapes of random sessions, accepted": (10_000, lambda: taped.accepted),
     "tapes with a lie, rejected": (2_000, lambda: taped.rejected),
+    "models with concave worths, five rounds, against Clarabel": (20_000, lambda: worths.trial),
     "sessions of 50 rounds, recorded while threads change places each microsecond": (40, lambda: taped.unlost),
 }
 

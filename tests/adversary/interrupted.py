@@ -8,6 +8,7 @@ the model, the session, the journal and the tape.
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import sys
@@ -213,12 +214,23 @@ def prepared(name: str, folder: Path, with_: tuple[bool, bool, bool]) -> Scene:
     return at
 
 
-def judged(at: Scene, before: tuple[Any, ...], after: tuple[Any, ...], name: str) -> str | None:
+FIRST = ("edit", "compact", "copy", "save")  # what comes first after an interrupted call
+
+
+def judged(at: Scene, before: tuple[Any, ...], after: tuple[Any, ...], name: str, first: str = "edit") -> str | None:
     """What is wrong after an interrupted call; None if nothing is."""
     model, session = at.model, at.session
     now = contents(model)
     if now != before and now != after:
         return "half of it happened"
+    if first == "compact":
+        session.compact()
+    elif first == "copy" and contents(pickle.loads(pickle.dumps(session)).model) != now:
+        return "a copy is another one"
+    elif first == "save":
+        session.save(at.folder / f"first-{os.getpid()}", restart_journal=False)
+        if contents(Session.load(at.folder / f"first-{os.getpid()}", journal=None).model) != now:
+            return "what was saved then is another session"
     kept = at.folder / "saved"
     if kept.exists() and contents(Session.load(kept, journal=None).model) != before:
         return "a saved session is another one"
@@ -315,14 +327,16 @@ def at_an_instruction(seed: int, folder: Path) -> str | None:
     place = random.Random(seed).randrange(1, count + 1)
 
     ready = None if with_[0] or with_[1] or name in FILED else shared(name, with_, folder)
+    # ids whose hash is Python's go into no file
+    first = random.Random(f"first {seed}").choice(FIRST[:3] if with_[2] else FIRST)
 
     def work() -> str | None:
         at = ready or prepared(name, folder / f"at-{seed}", with_)
         interrupted(lambda: CALLS[name](at), place)
-        return judged(at, before, after, name)
+        return judged(at, before, after, name, first)
 
     found = in_child(work)
-    return None if found is None else f"{name}, instruction {place} of {count}, {with_}: {found}"
+    return None if found is None else f"{name}, instruction {place} of {count}, {with_}, then {first}: {found}"
 
 
 def by_a_timer(seed: int, folder: Path) -> str | None:

@@ -1,6 +1,7 @@
 """What the views say of random clusters, judged by a scheduler that tries everything.
 
-``python -m tests.adversary.view_run [--documents 20000] [--first 0] [--only slurm] [--page docs/results/views.md]``
+``python -m tests.adversary.view_run [--documents 20000] [--first 0] [--only slurm]
+[--processes 2] [--page docs/results/views.md]``
 
 Of each cluster's documents the view names jobs that could start, with their nodes, and a bound. The judge knows the
 cluster, not the documents: every named start must happen beside the others, no job may be left out that one node would
@@ -10,9 +11,11 @@ hold, and no set of jobs may come to more than the bound.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from copter import Settings
@@ -98,24 +101,38 @@ def _table(counts: dict[str, Counter[str]]) -> str:
     return "\n".join([head, *rows]) + "\n"
 
 
+def _part(which: tuple[list[str], int, int]) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Judge some seeds; return the counts and what is wrong."""
+    kinds, first, end = which
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    wrong = [
+        f"{kind}, seed {seed}: {fault}"
+        for seed in range(first, end)
+        for kind in kinds
+        if (fault := judged(kind, seed, counts[kind]))
+    ]
+    return counts, wrong
+
+
 def main() -> int:
     """Judge the documents; 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=20_000, help="of each view")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", choices=sorted(DRAWN), action="append")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--page", type=Path, help="write the counts here")
     arguments = parser.parse_args()
     kinds = arguments.only or list(DRAWN)
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    bad = 0
-    for seed in range(arguments.first, arguments.first + arguments.documents):
-        for kind in kinds:
-            wrong = judged(kind, seed, counts[kind])
-            if wrong:
-                bad += 1
-                print(f"{kind}, seed {seed}: {wrong}", flush=True)
-        if (seed + 1) % EACH == 0 or seed + 1 == arguments.first + arguments.documents:
+    bad, end = 0, arguments.first + arguments.documents
+    parts = [(kinds, first, min(first + EACH, end)) for first in range(arguments.first, end, EACH)]
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for found, wrong in pool.map(_part, parts):
+            bad += len(wrong)
+            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
+            for kind, each in found.items():
+                counts[kind].update(each)
             table = _table(counts)
             if arguments.page is not None:
                 arguments.page.write_text(HEAD + table, encoding="utf-8")

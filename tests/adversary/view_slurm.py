@@ -81,6 +81,9 @@ def slurm(seed: int) -> tuple[ClusterView, Truth]:
         nodes[name] = TrueNode(free, state in GOOD)
     jobs = [_running(draw, form, 1 + at, nodes, facts) for at in range(draw.randint(0, 4))]
     parts, closed = _partitions(draw, form, list(nodes))
+    for name, rules in parts.items():
+        for each in rules["nodes"] if rules["max_cpus"] else ():
+            nodes[each].free[f"cpu {name}"] = rules["max_cpus"]
     waiting: dict[str, TrueJob] = {}
     for at in range(draw.randint(1, 5)):
         document, found = _waiting(draw, form, 100 + at, nodes, facts, parts, closed)
@@ -89,8 +92,11 @@ def slurm(seed: int) -> tuple[ClusterView, Truth]:
     for job in jobs:
         if job["job_state"] not in ("PENDING", ["PENDING"]):
             job["partition"] = draw.choice(list(parts))
+            node = nodes[job["nodes"]]
             if parts[job["partition"]]["exclusive"]:
-                nodes[job["nodes"]].closed_to_others = True
+                node.closed_to_others = True
+            if f"cpu {job['partition']}" in node.free and "SUSPENDED" not in job["job_state"]:
+                node.free[f"cpu {job['partition']}"] -= job["cpus"]["number"]
     view = view_of(jobs, read_cluster("drawn", _info(draw, form, facts, parts)))
     if "gres/gpu" not in view.counted:
         for job in waiting.values():
@@ -108,6 +114,7 @@ def _partitions(draw: random.Random, form: str, names: list[str]) -> tuple[dict[
             "max_time": None,
             "exclusive": False,
             "accounts": "",
+            "max_cpus": None,
         }
         if form == "24.11":  # nothing else tells of partitions
             parts[name] |= {
@@ -116,6 +123,7 @@ def _partitions(draw: random.Random, form: str, names: list[str]) -> tuple[dict[
                 "max_time": draw.choice((None, None, 60)),
                 "exclusive": draw.random() < 0.15,
                 "accounts": draw.choice(("", "", "", "lab,hpc")),
+                "max_cpus": draw.choice((None, None, 2, 4)),
             }
     return parts, {name: each["state"] in ("DOWN", "INACTIVE") for name, each in parts.items()}
 
@@ -320,7 +328,7 @@ def _waiting(
     else:
         document["state_reason"] = draw.choice(("None", "Priority", "Resources"))
     # a node for each partition that takes the job and each alternative of features: the first that is not empty counts
-    reach: list[tuple[frozenset[str], bool]] = []
+    reach: list[tuple[frozenset[str], bool, str]] = []
     for part in told:
         rules = parts[part]
         if (
@@ -334,7 +342,7 @@ def _waiting(
             fitting = frozenset(
                 name for name in rules["nodes"] if name != excluded and _has(alternative, facts[name]["features"])
             )
-            reach.append((fitting, alone or rules["exclusive"]))
+            reach.append((fitting, alone or rules["exclusive"], f"cpu {part}" if rules["max_cpus"] else ""))
     ids = [str(number)]
     limit = 99
     if draw.random() < 0.15:
@@ -411,7 +419,7 @@ def _info(draw: random.Random, form: str, facts: Any, parts: Any) -> dict[str, A
                 "time": _number(form, rules["max_time"]),
                 "oversubscribe": {"jobs": 0 if rules["exclusive"] else 1, "flags": []},
                 "shares": 0 if rules["exclusive"] else 1,
-                "cpus_per_node": _number(form, None),
+                "cpus_per_node": _number(form, rules["max_cpus"]),
             },
             "minimums": {"nodes": 0},
             "accounts": {"allowed": rules["accounts"], "deny": ""},

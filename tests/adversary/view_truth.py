@@ -49,8 +49,8 @@ class TrueJob:
     takes: dict[str, int] = field(default_factory=dict)  # of the limits
     choices: list[list[Use]] = field(default_factory=list)  # of quotas, one of each group
     after: str = ""
-    reaches: list[tuple[frozenset[str], bool]] = field(default_factory=list)  # sets of nodes of which one has all pods,
-    # and whether the nodes then are the job's alone
+    reaches: list[tuple[frozenset[str], bool, str]] = field(default_factory=list)  # sets of nodes of which one has all
+    # pods, whether the nodes then are the job's alone, and the room of which its CPUs are taken too
 
 
 @dataclass
@@ -85,23 +85,23 @@ def _put(truth: Truth, rooms: dict[str, _Room], job: TrueJob, names: Sequence[st
     """Put a job's pods on nodes, one each; return whether they fit, and change the rooms if they do."""
     if job.apart and len(set(names)) < len(names):
         return False
-    for reach, alone in job.reaches or [(None, job.alone)]:
+    for reach, alone, also in job.reaches or [(None, job.alone, "")]:
         if reach is None or reach.issuperset(names):
             trial = _copied(rooms)
-            if _put_on(truth, trial, job, names, alone):
+            if _put_on(truth, trial, job, names, alone, also):
                 rooms.update(trial)
                 return True
     return False
 
 
-def _put_on(truth: Truth, rooms: dict[str, _Room], job: TrueJob, names: Sequence[str], alone: bool) -> bool:
+def _put_on(truth: Truth, rooms: dict[str, _Room], job: TrueJob, names: Sequence[str], alone: bool, also: str) -> bool:
     for pod, name in zip(job.pods, names, strict=True):
         room = rooms[name]
         if name not in pod.nodes or room.closed or (alone and room.taken):
             return False
         if pod.untouched and room.free.get("mem", 0) < room.free.get("all mem", 0):
             return False
-        for resource, amount in pod.need.items():
+        for resource, amount in [*pod.need.items(), *([(also, pod.need["cpu"])] if also else [])]:
             if amount > max(0, room.free.get(resource, 0)):
                 return False
             room.free[resource] = room.free.get(resource, 0) - amount

@@ -15,6 +15,7 @@ cdef double FAR = 45.0  # exponents below this, under the largest, do not change
 cdef double NEAR = 25.0  # exponents below this, under the largest, take 1e-11 of a request: it has two options
 cdef double U = 1.1102230246251565e-16  # largest relative error of a rounded operation
 
+cdef double STALE = 0.5  # smoothings below this share of the one at which requests were closed close more of them
 cdef double EDGE = 0.01  # a request between two columns stays there while the shares of both are above this
 cdef double FAR_TURN = 4.7  # log((1 - EDGE) / EDGE), rounded up
 
@@ -98,12 +99,11 @@ cdef class Requests:
                 elif self.mate[r] < 0:
                     self.use_only(r, 1.0)
 
-    cdef inline void use(self, int column, int near) noexcept nogil:
-        """Add what the response uses by a column, if it is one: near < 0 is being idle."""
+    cdef inline void use(self, int column) noexcept nogil:
+        """Add what the response uses by a column."""
         cdef int k
-        if near >= 0:
-            for k in range(self.entry[column], self.entry[column + 1]):
-                self.used_[self.row[k]] += self.value[k] * self.x_[column]
+        for k in range(self.entry[column], self.entry[column + 1]):
+            self.used_[self.row[k]] += self.value[k] * self.x_[column]
 
     cdef inline void use_only(self, int r, double sign) noexcept nogil:
         """Add what a closed request uses to the usage of these, or subtract it."""
@@ -231,35 +231,35 @@ cdef class Requests:
                 return found
             low, q_low, v_low = after, self.q[after], v[after]
 
-    cdef bint shared(self, int r, const Curve* u, double tau, double flat, double width, double s,
-                     double* slope, double* share) noexcept nogil:
+    cdef inline bint shared(self, int r, const Curve* u, double tau, double flat, double width, double s,
+                            double* slope, double* share, double* falls) noexcept nogil:
         """Find the share p of the steeper of two lines that meet at slope s; returns whether p is between 0 and 1.
 
         p solves z(p) = z*(s(p)), where s(p) is the slope at which the weights of both lines are p and 1 - p (W8). It is
-        looked for from `share` on, if that is above zero.
+        looked for from `share` on, if that is above zero. `falls` becomes the fall of z* there.
         """
         cdef int _
-        cdef double L = self.limit[r], p, change, total, falls, t, spread
+        cdef double L = self.limit[r], p, change, total, t, spread, each = tau / width
         cdef bint is_positive = u.kind == LOG or u.kind == POWER
         p = share[0] if share[0] > 0.0 else (least_total(u, s) / L - flat) / width
         if not 1e-12 < p < 1.0 - 1e-12:
             return False
         for _ in range(8):
-            t = tau * log(p / (1.0 - p)) / width
+            t = each * log(p / (1.0 - p))
             if is_positive and s + t <= 0.0:
                 return False
             total = least_total(u, s + t)
             if u.kind == QUADRATIC:
-                falls = 1.0 / u.alpha if total > 0.0 else 0.0
+                falls[0] = 1.0 / u.alpha if total > 0.0 else 0.0
             else:
-                falls = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
+                falls[0] = (total + u.floor) / (u.alpha * (s + t)) if total > 0.0 else 0.0
             spread = p * (1.0 - p)
-            change = (L * (flat + width * p) - total) * spread / (L * width * spread + falls * tau / width)
+            change = (L * (flat + width * p) - total) * spread / (L * width * spread + falls[0] * each)
             if not 1e-12 < p - change < 1.0 - 1e-12:
                 return False
             p -= change
             if fabs(change) < 2e-3 * spread:  # what is left is its square, times mu
-                slope[0] = s + t - tau * change / (width * spread)
+                slope[0] = s + t - each * change / spread
                 share[0] = p
                 return True
         return False
@@ -270,12 +270,12 @@ cdef class Requests:
         cdef int j
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], s = at.s, flat, p, top, t
+        cdef double L = self.limit[r], s = at.s, flat, p, top, t, falls
         flat = v[at.low] if at.low >= 0 else 0.0
         if not s > -INFINITY or s == INFINITY:
             return 0
         p = 0.0
-        if at.beyond >= 0 and not self.shared(r, u, tau, flat, v[at.beyond] - flat, at.s, &s, &p):
+        if at.beyond >= 0 and not self.shared(r, u, tau, flat, v[at.beyond] - flat, at.s, &s, &p, &falls):
             return 0
         top = self.q[at.low] + s * flat if at.low >= 0 else 0.0
         if at.beyond >= 0:
@@ -312,27 +312,47 @@ cdef class Requests:
             return -self.q[own] / self.rate[first + own]
         return (self.q[low] - self.q[own]) / (self.rate[first + own] - self.rate[first + low])
 
-    cdef bint pair(self, int r, const Curve* u, double tau, const double[::1] y) noexcept nogil:
-        """Set the response of a request between the two lines that it keeps; returns whether it is well between them.
+    cdef bint pair(self, int r, const double[::1] y, double mu, double[:, ::1] hessian, bint bends) noexcept nogil:
+        """Respond for a request between the two lines that it keeps, as `respond` and `bend` do for any other one.
+
+        Returns False, with nothing done, unless it is well between them.
         """
-        cdef int first = self.start[r], low = self.only[r], beyond = self.mate[r]
-        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p
+        cdef int first = self.start[r], low = self.only[r], beyond = first + self.mate[r]
+        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p, falls, bent
+        cdef Curve u = self.curve_of(r)
         if low >= 0:
-            q_low, flat = self.priced(first + low, y), self.rate[first + low]
-        width = self.rate[first + beyond] - flat
-        s = (q_low - self.priced(first + beyond, y)) / width
+            low += first
+            q_low, flat = self.priced(low, y), self.rate[low]
+        width = self.rate[beyond] - flat
+        s = (q_low - self.priced(beyond, y)) / width
         if (u.kind == LOG or u.kind == POWER) and s <= 0.0:
             return False
-        p = self.x_[first + beyond] / L
-        if not self.shared(r, u, tau, flat, width, s, &s, &p) or not EDGE <= p <= 1.0 - EDGE:
+        p = self.x_[beyond] / L
+        if (not self.shared(r, &u, mu * self.size[r] / L, flat, width, s, &s, &p, &falls)
+                or not EDGE <= p <= 1.0 - EDGE):
             return False
         self.s_[r] = s
-        self.near[0], self.weight[0] = low, 1.0 - p
-        self.near[1], self.weight[1] = beyond, p
         if low >= 0:
-            self.x_[first + low] = L * (1.0 - p)
-        self.x_[first + beyond] = L * p
+            self.x_[low] = L * (1.0 - p)
+            self.use(low)
+        self.x_[beyond] = L * p
+        self.use(beyond)
+        if bends:  # W9 of two columns: a multiple of (1, -1)(1, -1)'
+            bent = L * L * p * (1.0 - p) / (mu * self.size[r])
+            bent *= falls / (bent * width * width + falls)
+            self.add_outer(beyond, beyond, bent, hessian)
+            if low >= 0:
+                self.add_outer(low, low, bent, hessian)
+                self.add_outer(low, beyond, -bent, hessian)
+                self.add_outer(beyond, low, -bent, hessian)
         return True
+
+    cdef inline void add_outer(self, int a, int b, double m, double[:, ::1] hessian) noexcept nogil:
+        """Add m times the outer product of two columns' usage."""
+        cdef int k, e
+        for k in range(self.entry[a], self.entry[a + 1]):
+            for e in range(self.entry[b], self.entry[b + 1]):
+                hessian[self.row[k], self.row[e]] += m * self.value[k] * self.value[e]
 
     cdef int respond_one(self, int r, const Curve* u, double mu) noexcept nogil:
         """The smoothed response (W7) of a priced request to x; returns how many columns are near, with their weights.
@@ -343,7 +363,8 @@ cdef class Requests:
         cdef int n = self.count[r]
         cdef int first = self.start[r]
         cdef const double* v = &self.rate[first]
-        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, mean, spread, falls = 0.0, excess, rises
+        cdef double L = self.limit[r], tau, s, top, t, total, z, zz, spread, rises
+        cdef double mean = 0.0, falls = 0.0, excess = 0.0
         cdef double low = -INFINITY, high = INFINITY, before, share
         cdef Walk at
         cdef bint may_idle = self.idle[r]
@@ -420,6 +441,14 @@ cdef class Requests:
                     s = 0.5 * (low + high)
             if s == before or (low > -INFINITY and high < INFINITY and fabs(high - low) <= 4 * U * fabs(s)):
                 break
+        if count == 1 and u.kind != LINEAR and fabs(excess) > 1e-6 * (L * mean + z):
+            # one column or the other, as rounding has it: prices are so large that no slope is between them
+            at = self.walk(r, u)
+            if at.beyond >= 0:
+                t = v[at.low] if at.low >= 0 else 0.0
+                share = min(max((least_total(u, at.s) / L - t) / (v[at.beyond] - t), 0.0), 1.0)
+                s, count, total = at.s, 2, 1.0
+                self.near[0], self.weight[0], self.near[1], self.weight[1] = at.low, 1.0 - share, at.beyond, share
         self.s_[r] = s
         self.crowd[r] = s if count > 2 else 0.0
         for j in range(n):
@@ -432,7 +461,7 @@ cdef class Requests:
 
     cdef void bend(self, int r, const Curve* u, double mu, int count, double[:, ::1] hessian) noexcept nogil:
         """Add A M A' of a request's near columns, M the derivative of x by q (W9)."""
-        cdef int i, j, k, e, a, b
+        cdef int i, j, a, b
         cdef int first = self.start[r]
         cdef double L = self.limit[r], factor, mean = 0.0, spread = 0.0, falls = 0.0, below, m
         factor = L * L / (mu * self.size[r])
@@ -457,16 +486,14 @@ cdef class Requests:
                 if u.kind != LINEAR and below > 0.0:
                     m -= (factor * self.weight[i] * (self.rate[first + a] - mean)
                           * (factor * self.weight[j] * (self.rate[first + b] - mean)) / below)
-                for k in range(self.entry[first + a], self.entry[first + a + 1]):
-                    for e in range(self.entry[first + b], self.entry[first + b + 1]):
-                        hessian[self.row[k], self.row[e]] += m * self.value[k] * self.value[e]
+                self.add_outer(first + a, first + b, m, hessian)
 
     def respond(self, const double[::1] y, double mu, double[:, ::1] hessian=None):
         """Set x, used and slopes to the smoothed responses at prices y, and add the second derivatives to `hessian`."""
         cdef int r, j, k, count
         cdef int n_rows = self.used_.shape[0]
         cdef double moved = 0.0, mean = 0.0
-        cdef bint anew
+        cdef bint anew, bends = hessian is not None
         cdef Curve u
         with nogil:
             for k in range(n_rows):
@@ -476,9 +503,9 @@ cdef class Requests:
                 self.last[k] = y[k]
                 mean += fabs(y[k]) / n_rows
             self.way += moved * (1.0 + 1e-12)
-            anew = mu > self.mu or not self.way < INFINITY or 2 * self.opened > self.n
+            anew = mu > self.mu or mu < STALE * self.mu or not self.way < INFINITY or 2 * self.opened > self.n
             if anew:
-                # all open: another smoothing, or units in which prices now move too fast
+                # all open: another smoothing, whose window is another one, or units in which prices now move too fast
                 for r in range(self.n):
                     self.until[r] = -INFINITY
                 for k in range(n_rows):
@@ -490,31 +517,24 @@ cdef class Requests:
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
-                count = 0
                 if self.until[r] > -INFINITY:
-                    if self.until[r] > self.way and self.mate[r] < 0:
+                    if self.until[r] > self.way and (self.mate[r] < 0 or self.pair(r, y, mu, hessian, bends)):
                         continue
-                    u = self.curve_of(r)
-                    if self.until[r] > self.way and self.pair(r, &u, mu * self.size[r] / self.limit[r], y):
-                        count = 2
-                        self.use(self.start[r] + self.only[r], self.only[r])
-                        self.use(self.start[r] + self.mate[r], self.mate[r])
-                    else:
-                        if self.mate[r] < 0:
-                            self.use_only(r, -1.0)
-                        self.until[r] = -INFINITY
-                if count == 0:
-                    self.opened += 1
-                    u = self.curve_of(r)
-                    self.price(r, y)
-                    count = self.respond_one(r, &u, mu)
-                    if count <= 2 and self.is_apart:
-                        self.close(r, count)
-                        if count == 1 and self.until[r] > -INFINITY:
-                            continue
-                    for j in range(count):
-                        self.use(self.start[r] + self.near[j], self.near[j])
-                if hessian is not None and count > 1:
+                    if self.mate[r] < 0:
+                        self.use_only(r, -1.0)
+                    self.until[r] = -INFINITY
+                self.opened += 1
+                u = self.curve_of(r)
+                self.price(r, y)
+                count = self.respond_one(r, &u, mu)
+                if count <= 2 and self.is_apart:
+                    self.close(r, count)
+                    if count == 1 and self.until[r] > -INFINITY:
+                        continue
+                for j in range(count):
+                    if self.near[j] >= 0:
+                        self.use(self.start[r] + self.near[j])
+                if bends and count > 1:
                     self.bend(r, &u, mu, count, hessian)
             if anew:
                 self.opened = 0
@@ -532,10 +552,12 @@ cdef class Requests:
     def settle(self, const double[::1] factor=None):
         """Set the point to x, with each column multiplied by the least factor of its rows; `used` follows.
 
+        Where a request's sum would be above its limit, all its columns shrink to it.
+
         Returns (the objective of the point, the sum of the sizes of its terms).
         """
-        cdef int r, j, k
-        cdef double least, total = 0.0, size = 0.0, z, term
+        cdef int r, j, k, first, last
+        cdef double least, total = 0.0, size = 0.0, z, term, part
         cdef Curve u
         with nogil:
             for k in range(self.used_.shape[0]):
@@ -543,15 +565,22 @@ cdef class Requests:
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
-                z = 0.0
-                for j in range(self.start[r], self.start[r] + self.count[r]):
+                first, last = self.start[r], self.start[r] + self.count[r]
+                z = part = 0.0
+                for j in range(first, last):
                     self.point_[j] = self.x_[j]
-                    if self.x_[j] > 0.0:
-                        if factor is not None and self.idle[r]:
-                            least = 1.0
-                            for k in range(self.entry[j], self.entry[j + 1]):
-                                least = min(least, factor[self.row[k]])
+                    if self.x_[j] > 0.0 and factor is not None and self.idle[r]:
+                        least = INFINITY
+                        for k in range(self.entry[j], self.entry[j + 1]):
+                            least = min(least, factor[self.row[k]])
+                        if least < INFINITY:
                             self.point_[j] *= least
+                    part += self.point_[j]
+                part = self.limit[r] / part * (1.0 - 4.0 * U) if part > self.limit[r] and factor is not None else 1.0
+                for j in range(first, last):
+                    if self.point_[j] > 0.0:
+                        if self.idle[r]:
+                            self.point_[j] *= part
                         for k in range(self.entry[j], self.entry[j + 1]):
                             self.used_[self.row[k]] += self.value[k] * self.point_[j]
                         z += self.rate[j] * self.point_[j]
@@ -587,15 +616,29 @@ cdef class Requests:
                         count += 1
         return key[:count].copy(), value[:count].copy()
 
+    cdef inline double top_of(self, int r, double s, const double[::1] y) noexcept nogil:
+        """The largest q_j + s v_j of a priced request, 0 if it may be idle, rounded up."""
+        cdef int j, k
+        cdef double top = 0.0 if self.idle[r] else -INFINITY, t, used
+        cdef const double* v = &self.rate[self.start[r]]
+        for j in range(self.count[r]):
+            used = fabs(self.cost[self.start[r] + j]) + fabs(s * v[j])
+            for k in range(self.entry[self.start[r] + j], self.entry[self.start[r] + j + 1]):
+                used += fabs(self.value[k] * y[self.row[k]])
+            t = self.q[j] + s * v[j]
+            used *= (self.entry[self.start[r] + j + 1] - self.entry[self.start[r] + j] + 6) * 2.0 * U
+            if t + used > top:
+                top = t + used
+        return top
+
     def bound(self, const double[::1] y):
         """Return (sum of max_x q'x + u(v'x) over requests, its largest rounding error).
 
         Sets the slopes that prove it (W4); every slope proves a bound, these the best one.
         """
-        cdef int r, j, k
-        cdef double total = 0.0, size = 0.0, top, t, s, used, term, terms = 0.0
+        cdef int r
+        cdef double total = 0.0, size = 0.0, top, s, term, other, half, least, terms = 0.0
         cdef double margin = 0.0
-        cdef const double* v
         cdef Curve u
         cdef Walk at
         with nogil:
@@ -616,18 +659,15 @@ cdef class Requests:
                         s = slope_after(&u, self.limit[r] * self.rate[self.start[r]])
                     if s <= 0.0 and (u.kind == LOG or u.kind == POWER):
                         s = slope_after(&u, self.limit[r] * self.rate[self.start[r]])
-                self.s_[r] = s
-                v = &self.rate[self.start[r]]
-                top = 0.0 if self.idle[r] else -INFINITY
-                for j in range(self.count[r]):
-                    used = fabs(self.cost[self.start[r] + j]) + fabs(s * v[j])
-                    for k in range(self.entry[self.start[r] + j], self.entry[self.start[r] + j + 1]):
-                        used += fabs(self.value[k] * y[self.row[k]])
-                    t = self.q[j] + s * v[j]
-                    used *= (self.entry[self.start[r] + j + 1] - self.entry[self.start[r] + j] + 6) * 2.0 * U
-                    if t + used > top:
-                        top = t + used
+                top = self.top_of(r, s, y)
                 term = conjugate(&u, s, &size)
+                if self.limit[r] * top > 1e-9 * (1.0 + fabs(term)) and slope_after(&u, 0.0) == INFINITY and s > 0.0:
+                    # a crossing at prices so large that rounding is all that is above zero: half of it proves more
+                    other = self.top_of(r, 0.5 * s, y)
+                    half = conjugate(&u, 0.5 * s, &least)
+                    if self.limit[r] * other + half < self.limit[r] * top + term:
+                        s, top, term, size = 0.5 * s, other, half, least
+                self.s_[r] = s
                 total += self.limit[r] * top + term
                 terms += fabs(self.limit[r] * top) + fabs(term)
                 margin += 16.0 * U * size

@@ -7,9 +7,11 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv
 
 from copter.methods.worth.program import WorthProgram
+from copter.methods.worth.requests import KINDS
+from copter.methods.worth.steps import Steps
+from copter.problem.worth import POWER
 from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
@@ -22,15 +24,15 @@ RISE = (
 )
 EASY = 0.6  # ... is wanted
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
-LEAST_STRICT = 1e-3  # both shares fall with the smoothing, down to this share of themselves
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
+LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
+EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
 MOST_STEPS = 300  # Newton steps of a solve
-RIDGE = 1e-9  # share of a row's own curvature that is added to it
-FLAT = 1e-7  # least curvature of a row: its usage for each unit of price, as a share of both
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
 FAILURES = 12  # smoothings at which no step helps, after which a solve is given up
 SHORTER = 30  # times a step is shortened
+HIGHEST = 1e150  # slope of a worth at a total of zero
 DIVERGED = 1e9  # prices above the largest worth of a unit times this: the rows contradict each other
 
 
@@ -50,6 +52,8 @@ class Answer:
     steps, passes : int
     mu : float
         The last smoothing.
+    starts : ndarray (rows,), optional
+        Prices from which the next solve starts, if not y.
     """
 
     y: Floats
@@ -61,6 +65,7 @@ class Answer:
     steps: int
     passes: int
     mu: float
+    starts: Floats | None = None
 
     @property
     def gap(self) -> float:
@@ -88,6 +93,7 @@ class Newton:
         self._point: tuple[Answer, Floats] | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
+        self.newton = Steps(self.lower, self.upper)
         self.size = program.size  # a first idea of the objective's
 
     def first_prices(self) -> Floats:
@@ -100,7 +106,7 @@ class Newton:
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
-        spare = inf
+        spare, hopeful = inf, mu < FIRST_MU
         ended = "stalled"
         level: Floats | None = None  # prices of the level before
         start = float(np.abs(y).max(initial=0.0)) + self.size
@@ -111,14 +117,16 @@ class Newton:
             if stale:
                 self.respond(y, mu)
                 stale = False
-            slope, step, free = self.direction(y)
-            decrement = float(slope @ step) * -0.5
-            wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
-            loose = float(np.abs(slope[free]) @ np.abs(y[free]))
-            close = decrement <= CLOSE * wanted * strict and loose <= NEAR * wanted * strict
-            if close and float(np.abs(slope[free]).max(initial=0.0)) <= spare:
+            self.newton.direct(y, self.program.passes.used, self.hessian, self.size, self.damping)
+            if hopeful and self.reached(EARLY):
                 answer = self.judged(y, mu)
-                if answer.gap <= self.tolerance and self.holds(answer):
+                if self.good(answer):
+                    return self.closed(answer, "optimal")
+                self.respond(y, mu)
+                hopeful = False
+            if self.reached((CLOSE * strict, NEAR * strict)) and self.newton.steepest <= spare:
+                answer = self.judged(y, mu)
+                if self.good(answer):
                     return self.closed(answer, "optimal")
                 if not self.holds(answer):  # shrinking the point does not mend it: the prices must
                     spare = 0.1 * min(self.most_over, self.tolerance)
@@ -126,15 +134,16 @@ class Newton:
                     break
                 y, level = self.foreseen(y, level), y
                 mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
+                hopeful = answer.gap * FALL <= self.tolerance
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
                 ended = "diverged"
                 break
-            moved = self.searched(y, slope, step, mu)
+            moved = self.searched(y, mu)
             if moved is None:  # rounding hides what is left: less smoothing, or the end
                 self.respond(y, mu)
                 answer = self.judged(y, mu)
-                if answer.gap <= self.tolerance and self.holds(answer):
+                if self.good(answer):
                     return self.closed(answer, "optimal")
                 failures += 1
                 if failures > FAILURES or mu <= LEAST_MU:
@@ -145,8 +154,17 @@ class Newton:
             self.steps += 1
         self.respond(y, mu)
         answer = self.judged(y, mu)
-        good = ended == "stalled" and answer.gap <= self.tolerance and self.holds(answer)
+        good = ended == "stalled" and self.good(answer)
         return self.closed(answer, "optimal" if good else ended)
+
+    def reached(self, shares: tuple[float, float]) -> bool:
+        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted."""
+        wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
+        return self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
+
+    def good(self, answer: Answer) -> bool:
+        """Whether gap and rows are within tolerance."""
+        return answer.gap <= self.tolerance and self.holds(answer)
 
     def foreseen(self, y: Floats, before: Floats | None) -> Floats:
         """Return prices for the next level, on the line through those of two levels; signs stay."""
@@ -159,6 +177,36 @@ class Newton:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
         self.enough, self.damping, self.steps = SURELY, 1.0, 0
         return self.run(self.first_prices(), FIRST_MU)
+
+    def run_without(self, dead: NDArray[np.bool_]) -> Answer:
+        """Return the answer of :meth:`run_surely` with columns of rows without units priced out.
+
+        A worth that is finite at a total of zero, but steep beyond every slope there, asks for a price that no step
+        comes to: it is set at which a total of zero is within a hundredth of the gap of the best one (W16).
+        """
+        parts = self.program.parts
+        eps = 0.01 * self.tolerance * (1.0 + abs(self.size)) / max(len(parts["limit"]), 1)
+        weight, floor, alpha = parts["curve"].T
+        steep = (parts["kind"] == KINDS[POWER]) & (alpha < 1.0) & (floor <= 0.0)
+        with np.errstate(all="ignore"):
+            cap = weight * (weight * alpha / ((1.0 - alpha) * eps)) ** (alpha / (1.0 - alpha))
+        cap = np.minimum(np.where(steep, np.maximum(cap, weight), 0.0), HIGHEST)
+        entries = np.diff(parts["entry"])
+        column = np.repeat(np.arange(len(entries)), entries)
+        owner = np.zeros(len(entries), dtype=np.int64)
+        for at, (first, count) in enumerate(zip(parts["start"].tolist(), parts["count"].tolist(), strict=True)):
+            owner[first : first + count] = at
+        asked = 4.0 * (np.abs(parts["cost"]) + cap[owner] * parts["rate"] + self.size)
+        of_dead = dead[parts["row"]] & (parts["value"] > 0.0)
+        price = np.zeros(len(dead))
+        np.maximum.at(price, parts["row"][of_dead], asked[column[of_dead]] / parts["value"][of_dead])
+        self.enough, self.damping, self.steps = SURELY, 1.0, 0
+        y = self.first_prices()
+        y[dead] = price[dead]
+        self.newton.still[:] = dead
+        answer = self.run(y, FIRST_MU)
+        answer.starts = np.where(dead, 0.0, answer.y)
+        return answer
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room."""
@@ -180,78 +228,45 @@ class Newton:
         found: Floats = np.where((y > 0.0) & ~up | (y < 0.0) & ~low, 0.0, y)
         return found
 
-    def side(self, y: Floats) -> Floats:
-        """Return the bound of each row that its price is paid for."""
-        used = self.program.passes.used
-        at_zero = np.where(used > self.upper, self.upper, np.where(used < self.lower, self.lower, used))
-        return np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, at_zero))
-
     def respond(self, y: Floats, mu: float) -> None:
         """Set point, usage and second derivatives of the smoothed dual at prices y."""
         self.hessian[:] = 0.0
         self.program.passes.respond(y, mu, self.hessian)
         self.passes += 1
 
-    def direction(self, y: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Return (slope of the smoothed dual, Newton's step, rows that may move), after a response at y."""
-        slope = self.side(y) - self.program.passes.used
-        free = (y != 0.0) | (slope != 0.0)
-        step = self.solved(y, slope, free)
-        wrong = (y == 0.0) & (step * slope > 0.0)
-        if wrong.any():  # they would leave the prices that their rows allow: they stay at zero
-            step = self.solved(y, slope, free & ~wrong)
-        return slope, step, free
-
-    def solved(self, y: Floats, slope: Floats, free: NDArray[np.bool_]) -> Floats:
-        """Return Newton's step of the rows that may move, zero for the others."""
-        step, used = np.zeros(len(y)), self.program.passes.used
-        if free.any():
-            part = self.hessian[np.ix_(free, free)]
-            diagonal = np.einsum("ii->i", part)
-            scale = np.abs(y[free]) + self.size / (1.0 + np.abs(used[free])) * 1e-3
-            flat = FLAT * self.damping * (np.abs(used[free]) + np.abs(slope[free])) / scale
-            diagonal += RIDGE * diagonal + flat + 1e-300
-            _, found, failed = dposv(part, slope[free])
-            step[free] = -slope[free] / diagonal if failed else -found
-        return step
-
-    def searched(self, y: Floats, slope: Floats, step: Floats, mu: float) -> Floats | None:
-        """Return prices along a step, shortened until the slope along it has fallen; None if it never does.
+    def searched(self, y: Floats, mu: float) -> Floats | None:
+        """Return prices along Newton's step, shortened until the slope along it has fallen; None if it never does.
 
         The dual is convex, so that where its slope along the step is still negative it has fallen all the way (W10).
         """
         share, low = 1.0, 0.0
         for _ in range(SHORTER):
-            new = y + share * step
-            new[(new > 0.0) & (y < 0.0) | (new < 0.0) & (y > 0.0)] = 0.0
-            new = self.clipped(new)
-            way = new - y
-            falls = float(slope @ way)
+            falls = self.newton.go(y, share)
             if not falls < 0.0:  # what was cut off at zero has turned it
                 share *= 0.3
                 continue
-            self.respond(new, mu)
-            used = self.program.passes.used
-            sign = np.where(new != 0.0, new, y)  # of the side of zero on which a price has moved
-            paid = np.where(sign > 0.0, self.upper, np.where(sign < 0.0, self.lower, used))
-            after = float((paid - used) @ way)
+            self.respond(self.newton.new, mu)
+            after = self.newton.rise(y, self.program.passes.used)
             if after <= self.enough * -falls:
                 self.damping = max(self.damping * 0.1, 1.0) if share > 0.5 else min(self.damping * 10.0, 1e6)
-                return new
+                return self.newton.new.copy()
             ratio = -falls / (-falls + after)
             share = low + (share - low) * min(max(ratio, 0.05), 0.7)
         return None
 
     def judged(self, y: Floats, mu: float) -> Answer:
-        """Return objective and bound of the last response, made to keep to the rows where shrinking it can."""
+        """Return objective and bound of the last response at prices y, its point mended.
+
+        Columns of overused packing rows shrink, as far as that needs; those whose rows all have a price and units to
+        spare grow.
+        """
         passes = self.program.passes
         used = passes.used
-        over = used > self.upper
-        shrinks = over & self.program.packing & (self.upper >= 0.0)
+        mends = self.program.packing & (self.upper >= 0.0) & ((used > self.upper) | (y > 0.0) & (used > 0.0))
         factor = None
-        if shrinks.any():
+        if mends.any():
             factor = np.ones(len(y))
-            factor[shrinks] = np.maximum(self.upper[shrinks] / used[shrinks] * (1.0 - 1e-15), 0.0)
+            factor[mends] = self.upper[mends] / used[mends] * (1.0 - 1e-15)
         objective, _ = passes.settle(factor)
         highest, margin = passes.bound(y)
         self.passes += 2

@@ -27,7 +27,8 @@ class Activity:
 
     def begin(self, job: str, now_s: float, gpu_type: str, gpus: int) -> None:
         """Note that a job has these GPUs from now on; its previous span ends."""
-        self.end(job, now_s)
+        if job in self._open:
+            self.end(job, now_s)
         self._open[job] = (now_s, gpu_type, gpus)
 
     def end(self, job: str, now_s: float) -> None:

@@ -79,7 +79,8 @@ class Occupancy:
             self._check_shape(job, allocation)
             self._count(allocation, +1)
             self.allocations[job] = allocation
-            touched.update(dict.fromkeys(node for node, _ in allocation.nodes))
+            for node, _ in allocation.nodes:
+                touched[node] = None
         for node in touched:
             if self._used[node] > self._cluster.nodes[node].gpus:
                 jobs = sorted(j for j, a in self.allocations.items() if any(n == node for n, _ in a.nodes))
@@ -100,12 +101,17 @@ class Occupancy:
         return [job for job, held in self.allocations.items() if any(node in nodes for node, _ in held.nodes)]
 
     def _count(self, allocation: Allocation, sign: int) -> None:
-        for kind, gpus in allocation.by_type.items():
+        for kind, gpus in allocation.mixture or ((allocation.gpu_type, allocation.gpus),):
             self.gpus_used[kind] = self.gpus_used.get(kind, 0) + sign * gpus
         for node, gpus in allocation.nodes:
             self._used[node] = self._used.get(node, 0) + sign * gpus
 
     def _check_shape(self, job: str, allocation: Allocation) -> None:
+        if len(allocation.nodes) == 1 and not allocation.mixture:  # most allocations, in one look
+            ((name, gpus),) = allocation.nodes
+            node = self._cluster.nodes.get(name)
+            if node is not None and node.gpu_type == allocation.gpu_type and gpus == allocation.gpus >= 1:
+                return
         where = f"the plan's allocation of job {job!r}"
         for kind in allocation.by_type:
             if kind not in self._cluster.types:

@@ -35,7 +35,7 @@ class RateTable:
         for i, values in enumerate(ends):
             self.phase_ends[i, : len(values)] = values
         self._number = {name: i for i, name in enumerate(applications)}
-        self._curves: dict[tuple[Shape, Configuration], int] = {}
+        self._curves: dict[tuple[Shape, int, int, str], int] = {}  # by shape, nodes, GPUs, and GPU type
         self._keys: list[tuple[Job, Configuration]] = []
         self._rates: NDArray[np.float64] = np.full((64, width), np.nan)
         self._rows: dict[tuple[Shape, int], NDArray[np.float64]] = {}
@@ -43,12 +43,11 @@ class RateTable:
 
     def curve(self, job: Job, allocation: Allocation) -> int:
         """Return the number of the curve of jobs of this shape on an allocation."""
-        place = Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type)
-        key = (job.shape, place)
+        key = job.shape, len(allocation.nodes), allocation.gpus, allocation.gpu_type
         result = self._curves.get(key)
         if result is None:
             result = self._curves[key] = len(self._keys)
-            self._keys.append((job, place))
+            self._keys.append((job, Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type)))
             if result == len(self._rates):
                 self._rates = np.vstack([self._rates, np.full_like(self._rates, np.nan)])
         return result

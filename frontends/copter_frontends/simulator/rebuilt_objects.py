@@ -85,7 +85,8 @@ class Rebuilder:
         if kind in EMPTY:
             return EMPTY[kind](node)
         if kind == "session":
-            return restored(Session, node[1])
+            model = model_from(node[1]["model"])
+            return restored(Session, node[1], model.version, model)
         return MISSING
 
     def _finish(self, number: int, node: Node) -> None:

@@ -135,7 +135,8 @@ class Flattener:
         """Return how an instance is written: models and sessions as in snapshots, others by attributes."""
         if kind is Session:
             self._sessions[id(value.model)] = number
-            return ("session", value.__reduce__()[1][1]), None
+            _, (_, values, _, model) = value.__reduce__()
+            return ("session", {**values, "model": model_state(model)}), None
         if kind is Model:
             self._models[id(value)] = (number, value)
             return ("model",), None

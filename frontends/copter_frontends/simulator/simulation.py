@@ -291,7 +291,7 @@ class Simulation:
                 continue
             drop_observed(self._news.get(job, {}))  # the policy could not relate observations to GPUs
             self._occupancy.release(job)
-            self._halt(self._active[job])
+            self._halt(_rows_of([job], self._active))
             held = not self._table.jobs[self._active[job]].preemptible
             if self._pinned.pop(job, None) is not None or held:
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
@@ -421,12 +421,10 @@ class Simulation:
         named = self._arrivals.with_probes(self._active)
         changes = self._occupancy.apply(plan.allocations, named, self._pinned)
         changes = self._arrivals.without_probes(self._active, changes)
-        for job in changes.started:
-            self._start(self._active[job], plan.allocations[job], charged=True)
-        for job, before, after in changes.changed:
-            self._start(self._active[job], after, charged=self._is_charged(before, after))
-        for job in changes.stopped:
-            self._halt(self._active[job])
+        given = [(job, plan.allocations[job], True) for job in changes.started]
+        given += [(job, after, self._is_charged(before, after)) for job, before, after in changes.changed]
+        self._start(given)
+        self._halt(_rows_of(changes.stopped, self._active))
         return self._rows[self._table.gpus[self._rows] > 0], changes
 
     def _is_charged(self, before: Allocation, after: Allocation) -> bool:
@@ -435,32 +433,40 @@ class Simulation:
         shapes = ([gpus for _, gpus in each.nodes] for each in (before, after))
         return self.charge == "type_and_shape" and next(shapes) != next(shapes)
 
-    def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
-        table, job = self._table, self._table.jobs[row]
+    def _start(self, given: Sequence[tuple[str, Allocation, bool]]) -> None:
+        """Give jobs GPUs; those that are charged for it train once they have restarted."""
+        table, rows = self._table, _rows_of([job for job, _, _ in given], self._active)
+        for row, (_, allocation, _) in zip(rows.tolist(), given, strict=True):
+            self._begin(row, allocation)
+        table.gpus[rows] = [allocation.gpus for _, allocation, _ in given]
+        charged = rows[np.array([each for _, _, each in given], dtype=np.bool_)]
+        table.resume_s[charged] = self.now_s + self._late_s + self._restart_s[table.application[charged]]
+        if self.semantics.pin_restoring:
+            self._restoring.update([job for job, _, each in given if each])
+        new = np.isnan(table.first_start_s[charged])
+        table.first_start_s[charged[new]] = self.now_s
+        again = charged[~new]
+        table.restarts[again] += 1
+        for row, restarts in zip(again.tolist(), table.restarts[again].tolist(), strict=True):
+            self._news.setdefault(table.jobs[row].id, {})["restarts"] = restarts
+
+    def _begin(self, row: int, allocation: Allocation) -> None:
+        job = self._table.jobs[row]
         least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus)
         if not least <= allocation.gpus <= (most or allocation.gpus):
             runs = f"{least} to {most}" if most else f"{least} or more"
             raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {runs}")
-        table.gpus[row] = allocation.gpus
         self._training.begin(row, allocation)
         self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)
-        if not charged:
-            return
-        table.resume_s[row] = self.now_s + self._late_s + self._restart_s[table.application[row]]
-        if self.semantics.pin_restoring:
-            self._restoring.add(job.id)
-        if np.isnan(table.first_start_s[row]):
-            table.first_start_s[row] = self.now_s
-        else:
-            table.restarts[row] += 1
-            self._news.setdefault(job.id, {})["restarts"] = int(table.restarts[row])
 
-    def _halt(self, row: int) -> None:
-        self._table.gpus[row] = 0
-        self._training.halt(row)
-        done_s = float(self._table.completion_s[row])
-        self._table.last_held_s[row] = self.now_s if np.isnan(done_s) else done_s
-        self._activity.end(self._table.jobs[row].id, self._table.last_held_s[row])
+    def _halt(self, rows: Ints) -> None:
+        table = self._table
+        table.gpus[rows] = 0
+        done_s = table.completion_s[rows]
+        table.last_held_s[rows] = held_s = np.where(np.isnan(done_s), self.now_s, done_s)
+        for row, end_s in zip(rows.tolist(), held_s.tolist(), strict=True):
+            self._training.halt(row)
+            self._activity.end(table.jobs[row].id, end_s)
 
     def _account(self, running: Ints) -> None:
         table = self._table
@@ -468,9 +474,9 @@ class Simulation:
         table.queue_s[self._rows[table.gpus[self._rows] == 0]] += self.round_s
 
     def _retire(self, ids: tuple[str, ...], completed: Ints) -> None:
+        self._halt(completed)
         for job, row in zip(ids, completed.tolist(), strict=True):
             self._occupancy.release(job)
-            self._halt(row)
             self._training.leave(row)
             del self._active[job]
             self._pinned.pop(job, None)
@@ -540,3 +546,8 @@ class Simulation:
         for node in self.cluster.nodes.values():
             gpus[node.gpu_type] += node.gpus
         return gpus
+
+
+def _rows_of(jobs: Sequence[str], active: Mapping[str, int]) -> Ints:
+    """Return the rows of these jobs in the table."""
+    return np.array([active[job] for job in jobs], dtype=np.int64)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable
 
 from copter_serve.views.starts import WHOLE, Node, Pods, Way, within
 
+PLENTY = ("cpu", "memory", "mem", "pods")  # resources that are not scarce beside the others
 FULL = 1.0 - 1e-9  # a GPU of which this part is free is whole
 
 
@@ -84,7 +85,7 @@ class Board:
         free, total = self.free[name], self.nodes[name].total
         if self.devices[name]:
             return sum(self.devices[name][0])
-        parts = [free.get(each, 0.0) for each in free if each not in ("cpu", "memory", "mem", "pods")]
+        parts = [free.get(each, 0.0) for each in free if each.partition("/")[0] not in PLENTY]
         return sum(parts) + sum(free.get(each, 0.0) / (total.get(each) or 1.0) for each in pods.need) * 1e-3
 
     def _fits(self, name: str, pods: Pods, way: Way, used: set[str]) -> bool:

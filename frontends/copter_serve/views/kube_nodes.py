@@ -64,6 +64,24 @@ def needs_of(where: str, pod: Document) -> dict[str, float]:
     return need | {PODS: 1.0}
 
 
+def resized(where: str, pod: Document) -> dict[str, float]:
+    """Return what the containers of a placed pod hold beyond their requests, as one that is resized in place does."""
+    held: dict[str, float] = {}
+    wanted = {
+        part({"at": each}, "at", "name"): amounts(where, part({"at": each}, "at", "resources", "requests"))
+        for each in entries(f"{where}: containers", part(pod, "spec", "containers"))
+    }
+    for each in entries(f"{where}: containerStatuses", part(pod, "status", "containerStatuses")):
+        at = {"at": each}
+        before = wanted.get(part(at, "at", "name"), {})
+        told = [amounts(where, part(at, "at", *path)) for path in (("allocatedResources",), ("resources", "requests"))]
+        for name in {*told[0], *told[1]}:
+            more = max(one.get(name, 0.0) for one in told) - before.get(name, 0.0)
+            if name in before and more > 0.0:
+                held[name] = held.get(name, 0.0) + more
+    return held
+
+
 def occupy(hosts: Mapping[str, Host], name: str, need: Mapping[str, float]) -> None:
     """Lower a node's room by a pod on it."""
     free = hosts[name].node.free
@@ -172,10 +190,11 @@ def unread(spec: Any) -> str:
         ):
             if part({"at": each}, "at", kind) is not None:
                 return f"volumes ({kind}) are not modelled"
+    own = part(at, "spec", "hostNetwork") is True  # then each port is one of the node
     for key in ("containers", "initContainers"):
         for each in entries(key, part(at, "spec", key)):
             for port in entries("ports", part({"at": each}, "at", "ports")):
-                if part({"at": port}, "at", "hostPort"):
+                if own or part({"at": port}, "at", "hostPort"):
                     return "ports of nodes (hostPort) are not modelled"
     return ""
 

@@ -292,8 +292,19 @@ class PodSet:
     topology: bool
 
 
+def _ended(document: Document) -> dict[str, int]:
+    """Return how many pods of each set have ended, whose amounts the workload needs no more (reclaimable)."""
+    return {
+        str(part({"at": each}, "at", "name")): whole(
+            "status.reclaimablePods.count", part({"at": each}, "at", "count"), 0
+        )
+        for each in entries("status.reclaimablePods", part(document, "status", "reclaimablePods"))
+    }
+
+
 def _pod_sets(document: Document) -> list[PodSet]:
     sets: list[PodSet] = []
+    ended = _ended(document)
     for at, each in enumerate(entries("spec.podSets", part(document, "spec", "podSets"))):
         where, inner = f"spec.podSets[{at}]", {"at": each}
         spec = part(inner, "at", "template", "spec")
@@ -301,12 +312,14 @@ def _pod_sets(document: Document) -> list[PodSet]:
         least = whole(f"{where}.minCount", part(inner, "at", "minCount"), count)
         if count < 0 or not 0 <= least <= count:
             raise ViewError(f"{where}: count is {count} and minCount is {least}: it must be from 0 to count")
+        name = str(part(inner, "at", "name") or "main")
+        left = max(0, count - ended.get(name, 0))
         sets.append(
             PodSet(
-                str(part(inner, "at", "name") or "main"),
+                name,
                 pod_requests(where, spec),
-                count,
-                least,
+                left,
+                min(least, left),
                 spec,
                 part(inner, "at", "topologyRequest") is not None,
             )
@@ -435,12 +448,7 @@ def _held(document: Document, now_s: float) -> str:
 
 def _assigned(document: Document, admission: Mapping[str, Any]) -> Amounts:
     """Return the amounts that an admitted workload takes, without those of pods that have ended (reclaimable)."""
-    ended = {
-        str(part({"at": each}, "at", "name")): whole(
-            "status.reclaimablePods.count", part({"at": each}, "at", "count"), 0
-        )
-        for each in entries("status.reclaimablePods", part(document, "status", "reclaimablePods"))
-    }
+    ended = _ended(document)
     taken: dict[Share, float] = {}
     for at, each in enumerate(entries("status.admission.podSetAssignments", admission.get("podSetAssignments"))):
         flavors = part({"at": each}, "at", "flavors") or {}

@@ -30,7 +30,7 @@ from copter_serve.views.documents import (
     unix_time,
     whole,
 )
-from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, keep_apart, needs_of, occupy, unread
+from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, keep_apart, needs_of, occupy, resized, unread
 from copter_serve.views.kube_shared_gpus import MEMORY_LABEL, arrangements, is_reservation, memory_of, shared_of
 from copter_serve.views.starts import Pods, Way
 from copter_serve.views.view import GPUS, ClusterView, ViewError, WatchedJob, pooled
@@ -352,6 +352,7 @@ def _pods(source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]) -> tuple[
             continue
         try:
             pod = _pod(source, each, hosts, bound)
+            more = resized(f"Pod {pod.name}", each) if pod.node in hosts.all else {}
         except QueueError as error:
             skipped.append(f"{error}: left out")
             node = part(each, "spec", "nodeName")
@@ -360,6 +361,9 @@ def _pods(source: str, kinds: Kinds, hosts: Hosts, skipped: list[str]) -> tuple[
             continue
         if pod.node in hosts.all:
             occupy(hosts.all, pod.node, pod.need)
+            occupy(hosts.all, pod.node, more)  # whether the scheduler counts it differs by its version
+            maybe = hosts.all[pod.node].node.maybe
+            maybe.update({name: maybe.get(name, 0.0) + amount for name, amount in more.items()})
         notes = part(each, "metadata", "annotations") or {}
         group = next((notes[name] for name in GROUP_NOTES if name in notes), None)
         if group is None:

@@ -17,9 +17,9 @@ from copter_serve.queues import Quota, QuotaTree
 from copter_serve.queues.quota_tree import Share
 from copter_serve.views.documents import parse_json, read_text
 from copter_serve.views.slurm_jobs import FLAVOR, GPU, HOLDING, Asked, asked, hold_of, limit_of, ways_of
-from copter_serve.views.slurm_nodes import Cluster, Machine, read_cluster, shards_of
+from copter_serve.views.slurm_nodes import Cluster, Machine, cpus_of, read_cluster, shards_of
 from copter_serve.views.slurm_text import expanded, gres, kinds, number, numbers, text, tres, words
-from copter_serve.views.starts import WHOLE
+from copter_serve.views.starts import WHOLE, Node
 from copter_serve.views.view import ClusterView, ViewError, WatchedJob
 
 MOST_TASKS = 1000  # most waiting tasks of one array that are listed
@@ -218,7 +218,7 @@ def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster) -> None:
                 for name in cluster.partitions[partition].nodes if partition in cluster.partitions else ():
                     node = cluster.machines[name].node
                     if not node.closed:
-                        for resource, amount in job.taken.items():
+                        for resource, amount in _also_of(partition, job.taken, node).items():
                             node.free[resource] = node.free.get(resource, 0.0) - amount
                             node.maybe[resource] = node.maybe.get(resource, 0.0) + amount
             continue
@@ -229,11 +229,20 @@ def _occupy(known: list[tuple[Any, Asked]], cluster: Cluster) -> None:
             alone = job.alone or (WHOLE if _is_exclusive(job, cluster) else "")
             if alone:
                 machine.node.owner = alone if machine.node.owner in ("", alone) else WHOLE
-            for resource, amount in per[name].items():
+            held: Mapping[str, float] = per[name]
+            for partition in job.partitions:
+                held = _also_of(partition, held, machine.node)
+            for resource, amount in held.items():
                 sums[name][resource] = sums[name].get(resource, 0.0) + amount
             shards[name] += per[name].get("gres/shard", 0.0) > 0.0
     for name, machine in cluster.machines.items():
         _lower(machine, sums[name], shards[name])
+
+
+def _also_of(partition: str, taken: Mapping[str, float], node: Node) -> Mapping[str, float]:
+    """Add what a job takes of the CPUs that a node leaves to its partition."""
+    room = cpus_of(partition)
+    return {**taken, room: taken.get("cpu", 0.0)} if room in node.total else taken
 
 
 def _is_exclusive(job: Asked, cluster: Cluster) -> bool:
@@ -243,6 +252,12 @@ def _is_exclusive(job: Asked, cluster: Cluster) -> bool:
 def _lower(machine: Machine, taken: Mapping[str, float], shard_jobs: int) -> None:
     node = machine.node
     used = dict(machine.used)
+    hidden = max(0.0, used.get("cpu", 0.0) - taken.get("cpu", 0.0))
+    for resource in node.total:
+        if resource.startswith("cpu/"):
+            # jobs that are hidden may be of this partition
+            node.free[resource] -= hidden
+            node.maybe[resource] = hidden
     for resource, amount in taken.items():
         used[resource] = max(used.get(resource, 0.0), amount)
     types = [name for name in node.total if name.startswith(GPU + ":")]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from copter_serve.views.slurm_nodes import Cluster, Machine, Partition
+from copter_serve.views.slurm_nodes import Cluster, Machine, Partition, cpus_of
 from copter_serve.views.slurm_text import Features, expanded, gres, kinds, number, text, tres, words
 from copter_serve.views.starts import WHOLE, Pods, Way
 from copter_serve.views.view import ViewError
@@ -185,7 +185,16 @@ def hold_of(document: Mapping[str, Any], job: Asked, partitions: Sequence[Partit
     closed = [_closed(document, job, partition) for partition in partitions]
     if all(closed):
         return closed[0], ""
-    return "", _unclear(document, job, description)
+    unclear = _unclear(document, job, description)
+    if not unclear and any(each.by_socket for each in partitions):
+        unclear = "its partition limits the CPUs of a socket (MaxCPUsPerSocket)"
+    by_cpu = max(
+        number(document.get("memory_per_cpu")) or 0.0,
+        (number(document.get("memory_per_node")) or 0.0) * job.nodes / max(job.cpus, 1.0),
+    )
+    if not unclear and any(by_cpu > each.max_memory_cpu for each in partitions):
+        unclear = "it asks for more memory of a CPU than its partition gives, and then gets more CPUs (MaxMemPerCPU)"
+    return "", unclear
 
 
 def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
@@ -213,6 +222,15 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
             "it reserves cores for the system",
         ),
         (asks("network"), "it asks for a network"),
+        (asks("deadline"), "it must end before its deadline"),
+        (
+            0.0 < (number(document.get("tasks_per_tres")) or 0.0) < UNSET and GPU not in job.wanted,
+            "it deals tasks to GPUs, and does not say how many",
+        ),
+        (
+            UNLIMITED > (number(document.get("minimum_cpus_per_node")) or 0.0) > max(job.cpus, 1.0) / job.nodes,
+            "it asks for more CPUs of each node than it takes (--mincpus)",
+        ),
         (document.get("reboot") is True, "it asks for nodes to be booted"),
         (document.get("contiguous") is True and job.nodes > 1, "it asks for nodes in a row"),
         (
@@ -238,7 +256,8 @@ def _closed(document: Mapping[str, Any], job: Asked, partition: Partition) -> st
     """Return why a partition does not take a job."""
     if partition.closed:
         return partition.closed
-    minutes = number(document.get("time_limit"))
+    told = document.get("time_limit")
+    minutes = math.inf if isinstance(told, dict) and told.get("infinite") is True else number(told)
     if minutes is not None and minutes > partition.max_minutes:
         return f"PartitionTimeLimit: {minutes:g} minutes, and {partition.name} allows {partition.max_minutes:g}"
     if job.nodes > partition.max_nodes or (
@@ -281,7 +300,8 @@ def ways_of(
     needed = tuple(dict.fromkeys(expanded(text(document.get("required_nodes")))))
     excluded = frozenset(expanded(text(document.get("excluded_nodes"))))
     most = number(document.get("max_nodes")) or 0.0
-    least = max(job.nodes, float(len(needed)), 1.0)
+    per_node = number(document.get("tasks_per_node")) or UNSET
+    least = max(job.nodes, float(len(needed)), math.ceil(job.tasks / per_node), 1.0)
     counts = [int(least)]
     reach = min(most or job.tasks, job.tasks if not (demand.node and not most) else most or job.tasks)
     counts += [count for count in range(int(least) + 1, int(least) + MOST_WAYS) if count <= reach]
@@ -384,8 +404,10 @@ def _way(
             groups[-1] = groups[-1][0] + 1, need
         else:
             groups.append((1, need))
-    if any(need["cpu"] > partition.max_cpus for _, need in groups):
+    if any(need.get("mem", 0.0) > partition.max_memory for _, need in groups):
         return []
+    if not math.isinf(partition.max_cpus):
+        groups = [(many, need | {cpus_of(partition.name): need["cpu"]}) for many, need in groups]
     untouched = ("mem",) if demand.memory_all else ()
     pods: list[Pods] = []
     pinned = len(needed)

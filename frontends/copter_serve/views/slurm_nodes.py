@@ -27,6 +27,7 @@ UNCLEAR = {
     "REBOOT",
     "REBOOT_CANCELED",
 }
+UNSET = 2.0**32 - 2  # limits from this on stand for none
 FLAGS = {
     "*": "NOT_RESPONDING",
     "~": "POWERED_DOWN",
@@ -50,8 +51,14 @@ class Partition:
     nodes : set of str
     closed : str
         Why its jobs do not start; empty if they do.
-    max_nodes, min_nodes, max_minutes, max_cpus : float
-        Limits of one job; `max_cpus` on one node.
+    max_nodes, min_nodes, max_minutes : float
+        Limits of one job.
+    max_cpus : float
+        Most CPUs of one node that all jobs of the partition together may use.
+    by_socket : bool
+        Whether it limits the CPUs of a socket, too.
+    max_memory, max_memory_cpu : float
+        Most memory of one job on a node, and for each of its CPUs, in MiB.
     exclusive : bool
         Whether each job has its nodes alone.
     shares : bool
@@ -67,6 +74,9 @@ class Partition:
     min_nodes: float = 0.0
     max_minutes: float = math.inf
     max_cpus: float = math.inf
+    by_socket: bool = False
+    max_memory: float = math.inf
+    max_memory_cpu: float = math.inf
     exclusive: bool = False
     shares: bool = False
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -121,7 +131,25 @@ def read_cluster(path: str, found: Any) -> Cluster:
             cluster.has_partitions = True
             _limits(f"{path}: partitions[{at}]", each, cluster.partitions.setdefault(name, Partition(name)))
     cluster.has_memory = any("mem" in each.node.total for each in cluster.machines.values())
+    for partition in cluster.partitions.values():
+        _share_of(partition, cluster)
     return cluster
+
+
+def cpus_of(partition: str) -> str:
+    """Return the name of the room that a partition's jobs have together in a node's CPUs (MaxCPUsPerNode)."""
+    return f"cpu/{partition}"
+
+
+def _share_of(partition: Partition, cluster: Cluster) -> None:
+    """Give each node of a partition with such a limit the room that it leaves to the partition's jobs."""
+    if math.isinf(partition.max_cpus):
+        return
+    for name in partition.nodes & cluster.machines.keys():
+        node, room = cluster.machines[name].node, cpus_of(partition.name)
+        node.total[room] = node.free[room] = partition.max_cpus
+        if "cpu" in node.step:
+            node.step[room] = node.step["cpu"]
 
 
 def states_of(value: Any, flags: Any = None) -> set[str]:
@@ -269,7 +297,11 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
         number(part(at, "at", "minimums", "nodes")) or number(part(at, "at", "min_nodes_per_job")) or 0.0
     )
     partition.max_minutes = limit(("maximums", "time"), ("max_time_limit",))
-    partition.max_cpus = limit(("maximums", "cpus_per_node"), ("maximum_cpus_per_node",))
+    most = limit(("maximums", "cpus_per_node"), ("maximum_cpus_per_node",), ("max_cpus_per_node",))
+    partition.max_cpus = most if most < UNSET else math.inf
+    partition.by_socket = limit(("maximums", "cpus_per_socket"), ("max_cpus_per_socket",)) < UNSET
+    partition.max_memory = limit(("maximums", "partition_memory_per_node"))
+    partition.max_memory_cpu = limit(("maximums", "partition_memory_per_cpu"))
     shares = number(part(at, "at", "maximums", "oversubscribe", "jobs"))
     if shares is None:
         shares = number(part(at, "at", "maximums", "shares"))

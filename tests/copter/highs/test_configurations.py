@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from copter.highs import configurations
+from copter.highs.choice import exchange
 from copter.highs.configurations import NODES, Configurations, moved_prices
 from copter.highs.pricing import Pricer
 from copter.highs.search import Search, Warm
@@ -122,6 +123,100 @@ def test_bound_is_below_the_optimum_and_the_choice_holds(seed: int) -> None:
     lp, kept = found.restricted(float(program.cost @ x))
     assert isinstance(lp, LinearProgram)
     assert lp.shape[1] == 1 + len(kept)
+
+
+def slowly(usage, cost, sets, low, high, weight, now, used, passes):  # type: ignore[no-untyped-def]
+    """The exchanges of `choice.pyx`, in NumPy."""
+    for _ in range(passes):
+        moved = False
+        for g, of in enumerate(sets):
+            sums = used - usage[now[g]] + usage[of]
+            costs = cost[of] + (np.maximum(sums - high, 0.0) + np.maximum(low - sums, 0.0)) @ weight
+            current = costs[of.tolist().index(now[g])]
+            pick = int(np.argmin(costs))
+            if costs[pick] < current - 1e-9 * (1.0 + abs(current)):
+                used, now[g], moved = sums[pick], of[pick], True
+        if not moved:
+            break
+    return now, used
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_exchanges_are_those_of_the_slow_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, size = int(rng.integers(1, 5)), rng.integers(1, 6, 8)
+    first = np.concatenate(([0], np.cumsum(size)))
+    k = int(first[-1])
+    order = rng.permutation(k)
+    usage, cost = rng.integers(0, 7, (k, m)).astype(float), rng.integers(1, 30, k).astype(float)
+    high = np.where(rng.random(m) < 0.7, 20.0, np.inf)
+    low = np.where(rng.random(m) < 0.5, 15.0, -np.inf)
+    weight = rng.integers(1, 20, m) + rng.random(m)
+    sets = [order[first[g] : first[g + 1]] for g in range(8)]
+    now = np.array([of[0] for of in sets])
+    used = usage[now].sum(axis=0)
+    expected = slowly(usage, cost, sets, low, high, weight, now.copy(), used.copy(), 6)
+    assert exchange(usage, cost, order, first, low, high, weight, now, used, 6, NEVER)
+    assert now.tolist() == expected[0].tolist()
+    assert used.tolist() == expected[1].tolist()
+
+
+def test_exchanges_end_when_time_is_over() -> None:
+    now, used = np.array([0]), np.zeros(1)
+    given = np.zeros((2, 1)), np.array([2.0, 1.0]), np.array([0, 1]), np.array([0, 2])
+    assert not exchange(*given, np.zeros(1), np.ones(1), np.ones(1), now, used, 5, 0.0)
+    assert now[0] == 0
+    assert exchange(*given, np.zeros(1), np.ones(1), np.ones(1), now, used, 5, NEVER)
+    assert now[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_last_rounds_configurations_are_taken_if_they_hold(seed: int) -> None:
+    """The program loses its first request, others get other bounds, rows and costs, and a new one comes."""
+    rng = np.random.default_rng(seed)
+    program, after = knapsacks(seed), knapsacks(seed)
+    last = Configurations(program, program.col_lower, program.col_upper)
+    assert last.generate(None, NEVER, lambda: False)
+    last.improve(NEVER, lambda: False, NODES)
+    pool = last.pool()
+    assert pool is not None
+    came_from = np.arange(len(program.cost), dtype=np.int32)
+    came_from[1:-4], came_from[-4:] = came_from[5:].copy(), -1  # the first request went, the others moved up
+    matrix, lower, cost, upper = after.matrix.toarray(), after.row_lower, after.cost, after.col_upper
+    own = slice(2, None)
+    matrix[:2, 1:-4], cost[1:-4], upper[1:-4] = matrix[:2, 5:].copy(), cost[5:].copy(), upper[5:].copy()
+    matrix[own, 1:-4], lower[2:-1] = np.vstack([matrix[3:, 5:], np.zeros((1, 44))]), lower[3:].copy()
+    matrix[-1, -4:] = 1.0
+    cost[1:] += rng.integers(0, 3, 48)
+    lower[4] += 2.0  # of a request's own row
+    upper[13:17] = 1.0
+    after = Program(
+        cost, sp.csc_array(matrix), lower, after.row_upper, after.col_lower, upper, after.integrality, after.group
+    )
+    fresh, warm = (Configurations(after, after.col_lower, after.col_upper) for _ in range(2))
+    assert fresh.generate(None, NEVER, lambda: False)
+    assert warm.generate(last.prices, NEVER, lambda: False, pool, came_from)
+    points = sp.hstack(warm.points).toarray()
+    for g, x in zip(warm.group.tolist(), points.T, strict=True):
+        mine = slice(warm.first[g], warm.first[g + 1])
+        assert (x[mine] <= upper[1:][mine]).all()
+        assert matrix[2 + g, 1:][mine] @ x[mine] >= lower[2 + g] - 1e-9
+    for one in (fresh, warm):
+        one.improve(NEVER, lambda: False, NODES)
+    assert warm.value == pytest.approx(fresh.value, rel=1e-6)
+    assert warm.bound == pytest.approx(fresh.bound, rel=1e-3)
+    assert warm.bound <= optimum(after) + 1e-6
+
+
+def test_nothing_is_taken_from_a_pool_of_other_requests() -> None:
+    program = knapsacks(0)
+    last = Configurations(program, program.col_lower, program.col_upper)
+    assert last.pool() is None
+    assert last.generate(None, NEVER, lambda: False)
+    again = Configurations(program, program.col_lower, program.col_upper)
+    none = np.full(len(program.cost), -1, dtype=np.int32)
+    assert again.generate(None, NEVER, lambda: False, last.pool(), none)
+    assert again.bound <= optimum(program) + 1e-6
 
 
 def searched(program: Program, seconds: float = 20.0) -> list[Report]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter import EditNotAllowedError, Model, Session, Settings, Status
+from copter import EditNotAllowedError, Model, Session, Settings, SnapshotError, Status
 from copter.methods.proximal import newton, pricing
 from copter.runtime import threads
 from copter.testing import sia_like_model
@@ -108,6 +108,30 @@ def test_a_copy_goes_on_by_itself(copied: Any, tmp_path: Path) -> None:
     assert session.solve().x.tobytes() == other.solve().x.tobytes()
     assert innards(copied(session.model)) == innards(session.model)
     session.journal(None)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))])
+@pytest.mark.parametrize("model_first", [True, False])
+def test_a_model_beside_its_session_is_copied_as_its_model(copied: Any, model_first: bool) -> None:
+    session = Session(sia_like_model(12, 16, 3), Settings(threads=1))
+    session.solve()
+    both = {"model": session.model, "session": session}
+    again = copied(both if model_first else dict(reversed(both.items())))
+    assert again["session"].model is again["model"] is not session.model
+    for each in (session, again["session"]):
+        each.model.remove_request("job-1")
+        each.model.add_request("new", [1.0], {"type-0": [1.0]})
+    found, expected = again["session"].solve(), session.solve()
+    assert found.x.tobytes() == expected.x.tobytes()
+    assert np.array_equal(found.values_of(["new"])[1], expected.values_of(["new"])[1])
+
+
+def test_a_model_that_is_edited_while_its_session_is_copied_is_refused() -> None:
+    session = Session(sia_like_model(4, 16, 2), Settings(threads=1))
+    build, arguments = session.__reduce__()
+    session.model.remove_request("job-1")
+    with pytest.raises(SnapshotError, match="edited while its session was copied"):
+        build(*arguments)
 
 
 @pytest.mark.slow

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from judge import is_improving_ray, is_infeasibility_ray
 from judge import judge as check
 
 from copter import Model, Session, Settings, Solution, Status
+from copter.methods.proximal.working_set import WorkingSet
 from copter.testing import sia_like_model, sia_like_value
 from tests.copter.consistent import require_consistent
 
@@ -170,6 +173,28 @@ def test_an_interrupted_session_goes_on(stop_at: int) -> None:
     session._iterate.check_consistent(model.ledger.matrix)
     require_consistent(model.ledger)
     assert session.solve().status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("then", [Session.compact, pickle.dumps, Session.solve_integer])
+def test_what_comes_after_a_solve_that_a_signal_ended(
+    then: Callable[[Session], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes while the solver's state has the new keys and the old generations."""
+    model = sia_like_model(30, 64, 3)
+    session = Session(model, Settings(method="proximal"))
+    session.solve()
+    for request in list(model.requests)[:12]:
+        model.remove_request(request)
+
+    def rung(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WorkingSet, "gather", rung)
+    with pytest.raises(KeyboardInterrupt):
+        session.solve()
+    monkeypatch.undo()
+    then(session)
+    assert session.solve().objective == pytest.approx(Session(model).solve().objective, rel=1e-5)
 
 
 def test_a_callback_that_fails_leaves_the_session_usable() -> None:

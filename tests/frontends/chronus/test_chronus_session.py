@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,18 @@ def test_leases_pass_and_jobs_get_on_as_in_a_fresh_session(seed: int) -> None:
         assert min(leases, default=first) >= first
         options = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
         capacity = capacity[:, 1:]
+
+
+def test_a_pickled_program_goes_on_like_the_original() -> None:
+    options, capacity = lease_problem(40, 16, 12, 2)
+    kept = LeaseFormulation(gap=1e-6, max_passes=400)
+    names = [f"job-{n}" for n in range(40)]
+    found = kept.solve(options, capacity, names=names, first=0, time_limit_s=NO_LIMIT_S)
+    again = pickle.loads(pickle.dumps(kept))
+    assert again.lease_model.session.model is again.lease_model.model
+    options = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
+    both = [solved(each, options, capacity[:, 1:], names=names, first=1) for each in (kept, again)]
+    assert both[0] == both[1]
 
 
 def test_a_lease_that_is_over_cannot_be_edited_and_nothing_else_changes() -> None:

@@ -110,7 +110,7 @@ def test_tasks_that_can_never_run_are_refused_with_a_reason() -> None:
     assert "dimension 0 of 'small': 5 of 4" in plan.refused[2]
     repelled = [why for task, why in plan.refused.items() if task > 2]
     assert len(repelled) == 2  # of 7 tasks that repel each other on 5 servers
-    assert "repel each other, and there are 5 servers" in repelled[0]
+    assert "of a group, at most 1 together; there are 5 servers" in repelled[0]
     assert len(plan.started) == 6
     assert plan.gap == 0.0
 

@@ -312,6 +312,70 @@ def test_the_word_certified_is_for_what_the_model_holds(capsys: pytest.CaptureFi
     assert "Not modelled" in page
 
 
+def partitioned(rules: Document, jobs: list[Any], *nodes: Document) -> ClusterView:
+    found = {"nodes": list(nodes), "partitions": [{"name": "all", "partition": {"state": ["UP"]}, **rules}]}
+    return view_of(jobs, read_cluster("nodes.json", found))
+
+
+AT_MOST_8: Document = {"maximums": {"cpus_per_node": {"set": True, "infinite": False, "number": 8}}}
+
+
+def test_the_jobs_of_a_partition_share_its_cpus_of_a_node() -> None:
+    """MaxCPUsPerNode counts all jobs of the partition, not each one."""
+    node = machine("n1", partitions=["all", "other"])
+    six = on(1, "n1", tres_req_str="cpu=6,node=1", tres_alloc_str="cpu=6,node=1")
+    view = partitioned(AT_MOST_8, [six, job(2, 4), job(3, 2), job(4, 1), job(5, 8, partition="other")], node)
+    assert named(view)[0] in ({"3": ["n1"], "5": ["n1"]}, {"4": ["n1"], "5": ["n1"]})
+    two = [job(number, 5) for number in (2, 3)]
+    assert named(partitioned(AT_MOST_8, two, node))[0] == {"2": ["n1"]}
+
+
+@pytest.mark.parametrize(
+    ("limits", "asks", "bound"),
+    [
+        ({"time": {"set": True, "number": 60}}, {"time_limit": {"set": False, "infinite": True, "number": 0}}, 0.0),
+        ({"partition_memory_per_node": {"set": True, "number": 4000}}, {"memory_per_node": 5000}, 0.0),
+        ({"partition_memory_per_cpu": {"set": True, "number": 4000}}, {"memory_per_cpu": 5000}, 1.0),
+        ({"partition_memory_per_cpu": {"set": True, "number": 4000}}, {"memory_per_node": 5000}, 1.0),
+    ],
+)
+def test_a_job_above_a_limit_of_its_partition_is_not_named(limits: Document, asks: Document, bound: float) -> None:
+    asked = job(2, per_node="gpu:1", **asks)
+    assert named(partitioned({"maximums": limits}, [asked], machine("n1"))) == ({}, bound)
+    assert named(partitioned({}, [asked], machine("n1")))[0] == {"2": ["n1"]}
+
+
+def test_cpus_of_jobs_that_are_hidden_may_be_of_the_partition() -> None:
+    view = partitioned(AT_MOST_8, [job(2, 4, per_node="gpu:1")], machine("n1", alloc_cpus=6))
+    assert named(view) == ({}, 1.0)
+    assert named(partitioned(AT_MOST_8, [job(2, 2, per_node="gpu:1")], machine("n1", alloc_cpus=6)))[0]
+
+
+def test_tasks_of_a_node_are_limited() -> None:
+    """--ntasks-per-node: eight tasks of one CPU need four nodes."""
+    eight = job(2, 8, tasks=8, tasks_per_node=2)
+    assert named(slurm([eight], [A, B])) == ({}, 0.0)
+    nodes = [machine(f"n{at}") for at in range(4)]
+    assert named(slurm([eight], nodes))[0] == {"2": ["n0", "n1", "n2", "n3"]}
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"deadline": {"set": True, "infinite": False, "number": 1_764_000_500}},
+        {"minimum_cpus_per_node": 4},
+        {"tasks": 4, "tasks_per_tres": 2},
+        {"partition": "limited"},
+    ],
+)
+def test_what_is_not_modelled_is_not_named(asks: Document) -> None:
+    limits = {"name": "limited", "maximums": {"cpus_per_socket": 4}}
+    nodes = [machine("n1", partitions=["all", "limited"])]
+    view = view_of([job(2, **asks)], read_cluster("nodes.json", {"nodes": nodes, "partitions": [limits]}))
+    assert named(view)[0] == {}
+    assert view.jobs[0].unclear
+
+
 # Volcano --------------------------------------------------------------------------------------------------------------
 
 
@@ -446,6 +510,26 @@ def test_a_placed_pod_keeps_others_away_by_its_own_rule(label: str, starts: Any)
     asks = spec_of(2)
     asks["metadata"]["labels"] = {"app": label}
     assert named(volcano(node("n1", 4), queue("q"), keeper, *gang("a", 1, asks)))[0] == starts
+
+
+def test_a_pod_that_is_resized_in_place_holds_what_it_was_given() -> None:
+    def beside(**told: Any) -> ClusterView:
+        held = pod("k", "k", 0, "n1")
+        held["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+        held["status"]["containerStatuses"] = [{"name": "c", **told}]
+        asks = spec_of(2)
+        asks["spec"]["containers"][0]["resources"]["requests"] |= {"cpu": "32"}
+        return volcano(node("n1", 4), queue("q"), held, *gang("a", 1, asks))
+
+    assert named(beside(allocatedResources={"cpu": "60"})) == ({}, 2.0)
+    assert named(beside(resources={"requests": {"cpu": "60"}})) == ({}, 2.0)
+    assert named(beside(allocatedResources={"cpu": "1"}))[0] == {"ns/a": ["n1"]}
+
+
+def test_ports_of_a_pod_in_the_nodes_network_are_the_nodes() -> None:
+    asks = spec_of(2, hostNetwork=True)
+    asks["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, asks)))[0] == {}
 
 
 # KAI ------------------------------------------------------------------------------------------------------------------
@@ -641,6 +725,14 @@ def test_a_workload_may_start_with_fewer_pods() -> None:
     plan = planned(kueue(cluster_queue("red", 7), found))
     assert [sum(each.amounts.values()) for each in plan.starts] == [6.0]
     assert named(kueue(cluster_queue("red", 3), found)) == ({}, 0.0)
+
+
+def test_pods_that_have_ended_are_not_needed_again() -> None:
+    """An evicted workload of three pods, of which two have ended, needs the third one only."""
+    found = workload("r/a", 4, status={"reclaimablePods": [{"name": "main", "count": 2}]})
+    found["spec"]["podSets"][0]["count"] = 3
+    plan = planned(kueue(cluster_queue("red", 8), found))
+    assert ([sum(each.amounts.values()) for each in plan.starts], plan.bound) == ([4.0], 4.0)
 
 
 def test_in_strict_order_nothing_passes_the_first() -> None:

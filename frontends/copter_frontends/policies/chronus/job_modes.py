@@ -10,6 +10,7 @@ from copter_frontends.policies.chronus.job_book import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import (
+    GoodputThroughputs,
     NodeInventory,
     SeenTimes,
     Throughputs,
@@ -18,7 +19,8 @@ from copter_frontends.policy_kit import (
     rates_at_start,
     requested_gpus,
 )
-from copter_frontends.vocabulary import Job
+from copter_frontends.policy_kit.throughputs import MOST_RATES
+from copter_frontends.vocabulary import Job, Shape
 
 BELIEVED = 0.15  # a profile confirms the declared rate up to this relative difference; a restart alone causes 0.1
 
@@ -62,6 +64,7 @@ class JobModes:
     """Measured times of the jobs that were profiled, and of jobs like them."""
     _speeds: dict[str, Speeds] = field(default_factory=dict)
     _times: dict[Hashable, ModeTimes] = field(default_factory=dict)
+    _alike: dict[tuple[Shape, int], dict[str, float]] = field(default_factory=dict)  # rates on so many GPUs
     _timed: TimedThroughputs | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -74,13 +77,26 @@ class JobModes:
         known = self._speeds.get(job.id)
         if known is None or known.job is not job:
             gpus = requested_gpus(job)
-            kinds = tuple(self.nodes.types)
+            rates = self._rates(job, gpus)
+            whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
+            known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
+        return known
+
+    def _rates(self, job: Job, gpus: int) -> dict[str, float]:
+        """Return a job's rates by GPU type; of jobs alike they are checked once."""
+        alike = isinstance(self.throughputs, GoodputThroughputs) and job.own_goodput is None
+        key = job.shape, gpus
+        known = self._alike.get(key) if alike else None
+        if known is None:
+            kinds = self.nodes.types
             every = rates_at_start(self.throughputs, job, kinds, gpus)
             if not all(0 <= rate < inf for rate in every):
                 every = [checked_rate(self.throughputs, job, kind, gpus) for kind in kinds]
-            rates = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
-            whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
-            known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
+            known = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
+            if alike:
+                if len(self._alike) >= MOST_RATES:
+                    self._alike.clear()
+                self._alike[key] = known
         return known
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
@@ -159,14 +175,27 @@ class JobModes:
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job: one per GPU type, and per number of GPUs for an elastic job."""
-        result, speeds = [], self.speeds(job)
+        speeds, restart_s, work = self.speeds(job), self.restart_s(job), self.throughputs.work(job)
+        if len(self.seen) or (self.elastic and job.gpus is None):
+            return self._every_mode(job, speeds, restart_s)
+        result = []
+        for number, kind in enumerate(self.nodes.types):
+            rate = speeds.rates.get(kind)
+            if rate is not None:
+                taken = round_up(speeds.gpus, self.nodes.node_gpus(kind)) if self.round_up else speeds.gpus
+                result.append(Mode(number, speeds.gpus, taken, work / rate, restart_s))
+        return tuple(result)
+
+    def _every_mode(self, job: Job, speeds: Speeds, restart_s: float) -> tuple[Mode, ...]:
+        """Return the modes of a job whose time was measured, or whose number of GPUs is free."""
+        result = []
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):
                 same = gpus == speeds.gpus
                 rate = speeds.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    result.append(Mode(number, gpus, taken, self.seconds(job, kind, gpus, rate), self.restart_s(job)))
+                    result.append(Mode(number, gpus, taken, self.seconds(job, kind, gpus, rate), restart_s))
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import product
 from math import log2
 from typing import Literal
@@ -121,39 +122,76 @@ class LocalSearch:
         self, room: Mapping[str, int], size: int, jobs: Sequence[tuple[Job, int]], styles: Mapping[str, str]
     ) -> tuple[float, dict[str, Shares]]:
         """Place jobs in turn; returns the sum of RW (7) and their shares."""
-        free, value, result = dict(room), 0.0, {}
+        free, value, result = _Room(room, size), 0.0, dict[str, Shares]()
         for job, gpus in jobs:
             style = styles.get(job.id, "together")
-            shares = None if style == "apart" or style.startswith("on ") else _together(free, size, gpus)
+            shares = None if style == "apart" or style.startswith("on ") else free.together(gpus)
             if style.startswith("on "):
-                shares = _evenly(free, gpus, int(style[3:]))
+                shares = _evenly(free.nodes, gpus, int(style[3:]))
             if shares is None and style != "together":
-                shares = _apart(free, gpus, smallest=style == "apart")
+                shares = _apart(free.nodes, gpus, smallest=style == "apart")
             if shares is None:
                 continue
-            for node, count in shares:
-                free[node] -= count
+            free.take(shares)
             result[job.id] = shares
             value += gpus * self.speed(job, len(shares), -(-gpus // size))
         return value, result
 
 
-def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
-    """Return shares on the fewest nodes: empty nodes, and the fullest node with room for the remainder; None if
-    impossible.
+class _Room:
+    """Free GPUs of nodes of one size; the nodes with as many are found without looking at the others.
+
+    Attributes
+    ----------
+    nodes : dict of node id to int
+        Free GPUs.
     """
-    whole, rest = divmod(gpus, size)
-    empty = [node for node, count in free.items() if count == size][:whole] if whole else []
-    if len(empty) < whole:
-        return None
-    shares = [(node, size) for node in empty]
-    if rest:
-        fits = [(count, node) for node, count in free.items() if count >= rest and node not in empty]
-        if not fits:
+
+    def __init__(self, free: Mapping[str, int], size: int) -> None:
+        self.nodes, self._size, self._ids = dict(free), size, list(free)
+        self._number = {node: at for at, node in enumerate(self._ids)}
+        # for each number of free GPUs a heap of the nodes' numbers, also of nodes that have fewer by now
+        self._with: list[list[int]] = [[] for _ in range(size + 1)]
+        for at, count in enumerate(free.values()):
+            self._with[count].append(at)  # ascending, so it is a heap
+
+    def take(self, shares: Shares) -> None:
+        """Take these GPUs, which are free."""
+        for node, gpus in shares:
+            left = self.nodes[node] = self.nodes[node] - gpus
+            heappush(self._with[left], self._number[node])
+
+    def together(self, gpus: int) -> Shares | None:
+        """Return shares on the fewest nodes: empty nodes, and the fullest node with room for the remainder; None if
+        impossible.
+        """
+        whole, rest = divmod(gpus, self._size)
+        empty = [self._pop(self._size) for _ in range(whole)]
+        last = self._fullest(rest) if rest and None not in empty else None
+        found = [self._ids[at] for at in empty if at is not None]
+        for node in found:
+            heappush(self._with[self._size], self._number[node])
+        if len(found) < whole or (rest and last is None):
             return None
-        least = min(count for count, _ in fits)
-        shares.append((next(node for count, node in fits if count == least), rest))
-    return tuple(sorted(shares))
+        return tuple(sorted([*((node, self._size) for node in found), *(() if last is None else ((last, rest),))]))
+
+    def _fullest(self, gpus: int) -> str | None:
+        """Return the first of the nodes with least room for these GPUs."""
+        for count in range(gpus, self._size + 1):
+            at = self._pop(count)
+            if at is not None:
+                heappush(self._with[count], at)
+                return self._ids[at]
+        return None
+
+    def _pop(self, count: int) -> int | None:
+        """Remove the first node with so many free GPUs from its heap and return its number; None without one."""
+        heap = self._with[count]
+        while heap:
+            at = heappop(heap)
+            if self.nodes[self._ids[at]] == count:
+                return at
+        return None
 
 
 def _evenly(free: Mapping[str, int], gpus: int, nodes: int) -> Shares | None:

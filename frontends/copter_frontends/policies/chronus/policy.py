@@ -293,8 +293,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                     self.modes.forget(job.id)
             raise
         asked = []
+        self.spot.add(jobs)
         for job, reward in zip(jobs, rewards, strict=True):
-            self.spot.add(job)
             if not job.preemptible:
                 self._lasting.add(job.id)
             if reward is not None:
@@ -303,6 +303,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             if not self.profiling.submit(job) and reward is not None:
                 asked.append((job, reward))
         self._consider(asked)
+
+    def fits_somewhere(self, job: Job) -> bool:
+        """Whether a job's GPUs fit on some type of an empty cluster that can run it."""
+        speeds = self.modes.speeds(job)
+        return any(speeds.gpus <= self.nodes.capacity(kind) for kind in speeds.rates)
 
     def _checked_reward(self, job: Job) -> StepReward | None:
         """Return the reward of a job that comes; raises InvalidJobError if the job cannot be answered."""

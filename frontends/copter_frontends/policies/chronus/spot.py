@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from copter_frontends.policies.chronus.expected_demand import compiled
 from copter_frontends.policies.chronus.job_modes import JobModes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
-FIRST_LOOK = 1024  # jobs looked at together at first; then twice as many each time
-NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+FIRST_ROWS = 1024  # rows of the first arrays
 NEVER = np.iinfo(np.int64).max
 MOSTLY_GONE = 0.5  # the arrays are made anew once this share of their rows is of jobs that have left
 
@@ -37,19 +37,27 @@ class SpotCluster:
         # seconds of the whole work
         self._times: Floats = np.zeros((0, 6))
         self._least: Ints = np.zeros((0, kinds), dtype=np.int64)  # GPUs needed by type; NEVER where it cannot run
+        self._rate: Floats = np.zeros((0, kinds))  # rates on them
+        self._there: Bools = np.zeros(0, dtype=np.bool_)  # rows of jobs that have not left
 
-    def add(self, job: Job) -> None:
-        """Add a job without progress."""
-        row = len(self._jobs)
-        if row == len(self._times):
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Add jobs without progress."""
+        if not jobs:
+            return
+        while len(self._jobs) + len(jobs) > len(self._times):
             self._grow()
-            row = len(self._jobs)
-        speeds = self.modes.speeds(job)
-        self._jobs.append(job)
-        self._row[job.id] = row
-        whole_s = self.modes.remaining_s(job, 0.0)
-        self._times[row] = (whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s)
-        self._least[row] = [speeds.gpus if kind in speeds.rates else NEVER for kind in self.modes.nodes.types]
+        kinds, begin = self.modes.nodes.types, len(self._jobs)
+        times, least, rate = [], [], []
+        for job in jobs:
+            speeds = self.modes.speeds(job)
+            whole_s = self.modes.remaining_s(job, 0.0)
+            times.append((whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s))
+            least.append([speeds.gpus if kind in speeds.rates else NEVER for kind in kinds])
+            rate.append([speeds.rates.get(kind, 0.0) for kind in kinds])
+        own = slice(begin, begin + len(jobs))
+        self._times[own], self._least[own], self._rate[own], self._there[own] = times, least, rate, True
+        self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
+        self._jobs.extend(jobs)
 
     def progressed(self, job_id: str, progress: float) -> None:
         """Note a job's progress."""
@@ -76,7 +84,8 @@ class SpotCluster:
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
-        self._jobs[self._row.pop(job_id)] = None
+        row = self._row.pop(job_id)
+        self._jobs[row], self._there[row] = None, False
 
     def wanted(
         self,
@@ -100,22 +109,21 @@ class SpotCluster:
         now_s : float
         """
         chosen: Wanted = {}
-        kinds, look, at = self.modes.nodes.types, FIRST_LOOK, 0
-        order = self._order(taken, promised, now_s) if any(left.values()) else NO_ROWS
-        while at < len(order) and any(left.values()):
-            rows = order[at : at + look]
-            able = (self._least[rows] <= np.array([left[kind] for kind in kinds])).any(axis=1)
-            at, look = at + look, 2 * look
-            for row in rows[able].tolist():
-                job = self._jobs[row]
-                assert job is not None
-                had, speeds = held.get(job.id), self.modes.speeds(job)
-                gpus, same = speeds.gpus, None if had is None else had.gpu_type
-                room = [(rate, kind == same, kind) for kind, rate in speeds.rates.items() if gpus <= left[kind]]
-                if room:
-                    best = max(room, key=lambda each: each[:2])[2]
-                    chosen[job.id] = (best, gpus)
-                    left[best] -= gpus
+        if not any(left.values()):
+            return chosen
+        kinds, order = self.modes.nodes.types, self._order(taken, promised, now_s)
+        number = {kind: at for at, kind in enumerate(kinds)}
+        had = np.full(len(self._jobs), -1, dtype=np.int64)
+        for job_id, allocation in held.items():
+            had[self._row[job_id]] = number[allocation.gpu_type]
+        room = np.array([left[kind] for kind in kinds], dtype=np.int64)
+        given = fastest_with_room(order, self._least, self._rate, had, room)
+        at = np.flatnonzero(given >= 0)
+        for row, kind in zip(order[at].tolist(), given[at].tolist(), strict=True):
+            job = self._jobs[row]
+            assert job is not None
+            chosen[job.id] = (kinds[kind], int(self._least[row, kind]))
+        left.update(zip(kinds, room.tolist(), strict=True))
         return chosen
 
     def _order(self, taken: Iterable[str], promised: Iterable[str], now_s: float) -> Ints:
@@ -125,8 +133,7 @@ class SpotCluster:
             for job_id, row in self._row.items():
                 self.progressed(job_id, float(self._times[row, 4]))
         left_s, restart_s, due_s, submit_s = self._times[:count, :4].T
-        waits: Bools = np.zeros(count, dtype=bool)
-        waits[list(self._row.values())] = True
+        waits = self._there[:count].copy()
         waits[[self._row[job_id] for job_id in taken]] = False
         rank = np.where(left_s + restart_s > due_s - now_s, 1, 0)
         rank[[self._row[job_id] for job_id in promised]] = 2
@@ -137,11 +144,46 @@ class SpotCluster:
     def _grow(self) -> None:
         """Make room for as many jobs again, and drop the rows of jobs that have left if they are most of them."""
         if len(self._row) < MOSTLY_GONE * len(self._jobs):
-            kept = sorted(self._row.values())
-            self._jobs = [self._jobs[row] for row in kept]
-            self._times[: len(kept)], self._least[: len(kept)] = self._times[kept], self._least[kept]
+            kept = np.flatnonzero(self._there)
+            self._jobs = [self._jobs[row] for row in kept.tolist()]
+            for array in (self._times, self._least, self._rate, self._there):
+                array[: len(kept)] = array[kept]
+            self._there[len(kept) :] = False
             self._row = {job.id: row for row, job in enumerate(self._jobs) if job is not None}
             return
-        more = max(len(self._jobs), FIRST_LOOK)
-        self._times = np.concatenate((self._times, np.zeros((more, self._times.shape[1]))))
-        self._least = np.concatenate((self._least, np.zeros((more, self._least.shape[1]), dtype=np.int64)))
+        more = max(len(self._jobs), FIRST_ROWS)
+        self._times, self._least, self._rate, self._there = (
+            np.concatenate((each, np.zeros((more, *each.shape[1:]), dtype=each.dtype)))
+            for each in (self._times, self._least, self._rate, self._there)
+        )
+
+
+@compiled
+def fastest_with_room(order: Ints, least: Ints, rate: Floats, had: Ints, room: Ints) -> Ints:
+    """Return the GPU type of each row of `order` in turn, the fastest with room, among equals the one that it has; -1
+    without room.
+
+    Parameters
+    ----------
+    order : int64 array (waiting,)
+    least : int64 array (rows, types)
+        GPUs that the job of the row needs.
+    rate : float64 array (rows, types)
+    had : int64 array (rows,)
+        GPU type of the job at present, -1 for none.
+    room : int64 array (types,)
+        Free GPUs; what is given is subtracted.
+    """
+    given = np.full(len(order), -1, dtype=np.int64)
+    for at in range(len(order)):
+        row, best = order[at], -1
+        for kind in range(len(room)):
+            if least[row, kind] > room[kind]:
+                continue
+            same = best >= 0 and rate[row, kind] == rate[row, best] and kind == had[row]
+            if best < 0 or rate[row, kind] > rate[row, best] or same:
+                best = kind
+        if best >= 0:
+            given[at] = best
+            room[best] -= least[row, best]
+    return given

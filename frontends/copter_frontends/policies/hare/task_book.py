@@ -52,6 +52,7 @@ class TaskBook:
         self.course: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
         self._courses = Courses()
         self.held: Ints = np.zeros((FIRST_ROWS, len(self.kinds)), dtype=np.int64)
+        self._there: NDArray[np.bool_] = np.zeros(FIRST_ROWS, dtype=np.bool_)  # rows of jobs that have not departed
 
     def __contains__(self, job_id: object) -> bool:
         return job_id in self._row
@@ -67,6 +68,7 @@ class TaskBook:
         self.retime(job_id, times)
         self.done[row], self.weight[row], self.restart_s[row] = 0.0, weight, times.restart_s
         self.rounds[row], self.tasks[row], self.held[row] = times.rounds, tasks, 0
+        self._there[row] = True
 
     def retime(self, job_id: str, times: JobTimes) -> None:
         """Replace a job's task times; its number of rounds must be the same."""
@@ -95,22 +97,24 @@ class TaskBook:
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
-        self._jobs[self._row.pop(job_id)] = None
+        row = self._row.pop(job_id)
+        self._jobs[row], self._there[row] = None, False
         del self.times[job_id]
         if len(self._jobs) > 2 * max(len(self._row), FIRST_ROWS):
             self._close()
 
     def rows(self, without: Collection[str] = ()) -> NDArray[np.intp]:
         """Return the rows of all jobs except some, in order of arrival."""
-        left = (row for job_id, row in self._row.items() if job_id not in without)
-        return np.fromiter(left, dtype=np.intp)
+        there = self._there[: len(self._jobs)].copy()
+        there[[self._row[job_id] for job_id in without if job_id in self._row]] = False
+        return np.flatnonzero(there)
 
     def jobs_at(self, rows: NDArray[np.intp]) -> list[HareJob]:
         """Return the jobs of these rows as they were added."""
         return [job for job in (self._jobs[row] for row in rows.tolist()) if job is not None]
 
     def _arrays(self) -> tuple[str, ...]:
-        return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held", "course"
+        return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held", "course", "_there"
 
     def _grow(self) -> None:
         for name in self._arrays():
@@ -123,5 +127,6 @@ class TaskBook:
         for name in self._arrays():
             had = getattr(self, name)
             had[: len(rows)] = had[rows]
+        self._there[len(rows) :] = False
         self._jobs = [self._jobs[row] for row in rows.tolist()]
         self._row = {job_id: row for row, job_id in enumerate(self._row)}

@@ -43,9 +43,11 @@ def faults(fleet: Fleet) -> list[str]:
     _tell(found, task[board.status[server] == FAILED], "on a failed server is task")
     group = jobs.group[task]
     own = group >= 0
-    pair = np.unique(np.column_stack((group[own], server[own])), axis=0)
-    if len(pair) < int(own.sum()):
-        found.append(f"{int(own.sum()) - len(pair)} tasks share a server with one of their group")
+    where = np.where(jobs.zonal[group[own]] == 1, fleet.servers + jobs.zone[server[own]], server[own])
+    pair, many = np.unique(np.column_stack((group[own], where)), axis=0, return_counts=True)
+    over = int(np.maximum(many - jobs.most[pair[:, 0]], 0).sum())
+    if over:
+        found.append(f"{over} tasks share a server or a zone with more of their group than may be")
     return found
 
 

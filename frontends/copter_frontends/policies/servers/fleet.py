@@ -92,6 +92,10 @@ class Jobs(NamedTuple):
         Next task of the group's list, or -1.
     first : ndarray (groups,) of int64
         First task of every group's list, or -1.
+    most, zonal : ndarray (groups,) of int64
+        How many tasks of the group may share a server, or a zone where `zonal` is 1.
+    zone : ndarray (servers,) of int64
+        Zone of every server.
     """
 
     shape: Ints
@@ -100,6 +104,9 @@ class Jobs(NamedTuple):
     group: Ints
     next: Ints
     first: Ints
+    most: Ints
+    zonal: Ints
+    zone: Ints
 
 
 def checked_types(types: Sequence[ServerType]) -> int:
@@ -165,6 +172,8 @@ class Fleet:
     ----------
     types : sequence of ServerType
     shapes : sequence of TaskShape
+    zones : array_like (servers,) of int or str, optional
+        Zone of every server, in the order of the types; all are in one by default.
 
     Attributes
     ----------
@@ -178,10 +187,13 @@ class Fleet:
     Raises
     ------
     ServerError
-        For a server without some of a dimension, unlike dimensions, an unknown type.
+        For a server without some of a dimension, unlike dimensions, an unknown type, zones that are not one for each
+        server.
     """
 
-    def __init__(self, types: Sequence[ServerType], shapes: Sequence[TaskShape]) -> None:
+    def __init__(
+        self, types: Sequence[ServerType], shapes: Sequence[TaskShape], zones: ArrayLike | None = None
+    ) -> None:
         self.shapes = shapes_of(shapes, types)
         self.names = [each.name for each in shapes]
         self.types = tuple(types)
@@ -193,9 +205,13 @@ class Fleet:
         zero = np.zeros(len(kind), dtype=np.int64)
         self.board = self._built(kind, zero.copy(), zero.copy(), amounts[kind], self.gpus[kind])
         empty = np.zeros(0, dtype=np.int64)
-        self.jobs = Jobs(empty, empty, empty, empty, empty, empty)
+        zone = np.zeros(len(kind), dtype=np.int64) if zones is None else np.asarray(zones)
+        if zone.shape != kind.shape:
+            raise ServerError(f"zones {zone.shape} of {len(kind)} servers: give one for each server")
+        zone = np.unique(zone, return_inverse=True)[1].astype(np.int64)
+        self.jobs = Jobs(empty, empty, empty, empty, empty, empty, empty, empty, zone)
         self.tasks = self.groups = 0
-        self.mark = np.zeros(len(kind) + 1, dtype=np.int64)
+        self.mark = np.zeros(len(kind) + int(zone.max(initial=0)) + 2, dtype=np.int64)
         self.never = [(k, why) for k in range(len(shapes)) if (why := self._why_never(k))]
 
     @property
@@ -234,7 +250,7 @@ class Fleet:
         ----------
         shape : array_like (tasks,) of int
         group : array_like (tasks,) of int, optional
-            Group whose tasks may not share a server, or -1.
+            Group whose tasks may not share a server (or see `limit`), or -1.
 
         Raises
         ------
@@ -251,13 +267,44 @@ class Fleet:
         if len(of) and int(of.min()) < -1:
             raise ServerError(f"group {int(of.min())}: groups count from 0, -1 is none")
         first, self.tasks = self.tasks, self.tasks + len(own)
-        self.groups = max(self.groups, int(of.max(initial=-1)) + 1)
-        sizes = [self.tasks] * 5 + [self.groups]
-        self.jobs = Jobs(*(_grown(each, size) for each, size in zip(self.jobs, sizes, strict=True)))
+        self._grow(int(of.max(initial=-1)) + 1)
         self.jobs.shape[first : self.tasks], self.jobs.group[first : self.tasks] = own, of
         added = np.arange(first, self.tasks)
         link_groups(self.jobs, added)
         return added
+
+    def limit(self, group: int, most: int, by_zone: bool = False) -> None:
+        """Let at most so many tasks of a group share a server, or a zone; without a call it is one a server.
+
+        Parameters
+        ----------
+        group : int
+            May be one whose tasks have not arrived yet.
+        most : int
+        by_zone : bool
+
+        Raises
+        ------
+        ServerError
+            For figures outside their ranges, or while tasks of the group run; nothing changes then.
+        """
+        if group < 0 or not 0 < most <= 1 << 31:
+            raise ServerError(f"group {group}, at most {most}: groups count from 0, and one task or more may run")
+        own = self.jobs.group[: self.tasks] == group
+        if (self.jobs.server[: self.tasks][own] >= 0).any():
+            raise ServerError(f"group {group} has running tasks: set its limit before they start")
+        self._grow(group + 1)
+        self.jobs.most[group], self.jobs.zonal[group] = most, int(by_zone)
+
+    def _grow(self, groups: int) -> None:
+        """Make room for the tasks and so many groups."""
+        self.groups = max(self.groups, groups)
+        jobs = self.jobs
+        own = (_grown(each, self.tasks) for each in jobs[:5])
+        self.jobs = Jobs(
+            *own, _grown(jobs.first, self.groups), _grown(jobs.most, self.groups, 1),
+            _grown(jobs.zonal, self.groups, 0), jobs.zone,
+        )  # fmt: skip
 
     def depart(self, tasks: Ints) -> None:
         """Take tasks away, running or waiting; raises ServerError for an unknown one."""
@@ -334,17 +381,20 @@ class Fleet:
         """Return the used share of every dimension, GPUs last, over servers that have not failed; NaN if there is
         none.
         """
-        there = self.board.status != FAILED
-        free = np.append(self.board.free[there].sum(axis=0), self.board.gpu[there].sum())
-        whole = self.capacity[self.board.kind[there]].sum(axis=0)
-        used: Floats = np.divide(whole - free, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+        board = self.board
+        free, gpu, kind = board.free, board.gpu, board.kind
+        if (board.status == FAILED).any():
+            free, gpu, kind = (each[board.status != FAILED] for each in (free, gpu, kind))
+        left = np.append(free.sum(axis=0), gpu.sum())
+        whole = np.bincount(kind, minlength=len(self.types)) @ self.capacity
+        used: Floats = np.divide(whole - left, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         return used
 
 
-def _grown(values: Ints, size: int) -> Ints:
-    """Return an array with at least `size` entries, new ones -1."""
+def _grown(values: Ints, size: int, new: int = -1) -> Ints:
+    """Return an array with at least `size` entries, new ones `new`."""
     if size <= len(values):
         return values
-    grown = np.full(max(size, 2 * len(values), 1024), -1, dtype=np.int64)
+    grown = np.full(max(size, 2 * len(values), 1024), new, dtype=np.int64)
     grown[: len(values)] = values
     return grown

@@ -9,7 +9,7 @@ from copter_frontends.policies.servers.board import DRAINING, UP, Bools, Floats,
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.place_kernels import mark_group, place_by_score
 from copter_frontends.policies.servers.score_kernels import STRANDED, best_place
-from copter_frontends.policies.servers.state_kernels import enter, leave, put_back, room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, domain, enter, leave, put_back, room, shift, take
 
 MOST_MOVED = 4
 """Tasks that are moved for one waiting task at most."""
@@ -161,16 +161,6 @@ def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def]
-    """Add a task's amounts to what is free, or take them away."""
-    for d in range(len(free)):
-        free[d] += sign * shapes.need[shape, d]
-    for g in range(len(gpu)):
-        if bits >> g & 1:
-            gpu[g] += sign * shapes.milli[shape]
-
-
-@numba.njit(cache=True)
 def start_on(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     """Start a task on a server that has room."""
     shape, place = jobs.shape[task], 0
@@ -233,8 +223,9 @@ def relocated(board, shapes, price, capacity, jobs, task, own, mark, opens):  # 
 
 
 @numba.njit(cache=True)
-def nearest(board, shapes, price, shape, first, mark, stamp):  # type: ignore[no-untyped-def]
-    """Return the servers that lack least for a task of the shape, among the next LOOKS, in that order."""
+def nearest(board, shapes, price, jobs, task, first, mark, stamp):  # type: ignore[no-untyped-def]
+    """Return the servers that lack least for a task, among the next LOOKS, in that order."""
+    shape = jobs.shape[task]
     n = len(board.kind)
     looks, size = min(LOOKS, n), 0
     lack, found = np.empty(NEAREST), np.empty(NEAREST, dtype=np.int64)
@@ -242,7 +233,7 @@ def nearest(board, shapes, price, shape, first, mark, stamp):  # type: ignore[no
         server = (first + step) % n
         if board.status[server] != 0 or board.running[server] == 0 or not shapes.allowed[shape, board.kind[server]]:
             continue
-        if stamp > 0 and mark[server] == stamp:
+        if stamp > 0 and mark[domain(jobs, jobs.group[task], server)] >= stamp:
             continue
         own = lacking(shapes, price, shape, board.free[server], board.gpu[server])
         at = min(size, NEAREST - 1)
@@ -281,10 +272,8 @@ def make_room(  # type: ignore[no-untyped-def]
             continue
         stamp = 0
         if jobs.group[task] >= 0:
-            mark[-1] += 1
-            stamp = mark[-1]
-            mark_group(jobs, jobs.group[task], mark, stamp)
-        near = nearest(board, shapes, price, shape, first, mark, stamp)
+            stamp = mark_group(jobs, jobs.group[task], mark)
+        near = nearest(board, shapes, price, jobs, task, first, mark, stamp)
         first = (first + LOOKS) % n if n > LOOKS else 0
         sizes = np.full(len(near), np.inf)
         most = min(MOST_MOVED, budget)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from copter_frontends.policies.servers.score_kernels import best_place
-from copter_frontends.policies.servers.state_kernels import room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, domain, room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
@@ -17,8 +17,10 @@ SLACK = 0.5
 
 
 @numba.njit(cache=True)
-def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[no-untyped-def]
+def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type: ignore[no-untyped-def]
     """Write the best pattern into `counts`; returns (value, proven upper bound), whole numbers (PS3).
+
+    Only patterns worth more than `least` are sought; if there is none, `counts` is 0 and the value is `least`.
 
     GPUs count by their sum and by how many tasks of one shape fit alone, so the bound also holds where parts of GPUs do
     not fit together. Depth-first, shapes in order of value per scarcest share of the room, bounded by one dimension at
@@ -45,7 +47,7 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[
         own[used], density[used] = k, value[k] / worst
         used += 1
     if used == 0:
-        return 0, 0
+        return least, least
     order = own[:used][np.argsort(-density[:used])]
     need = np.zeros((used, dims), dtype=np.int64)
     limit = np.empty(used, dtype=np.int64)
@@ -66,7 +68,7 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts):  # type: ignore[
         if best_rate[0, d] < np.inf:
             root = min(root, best_rate[0, d] * left[d])
     taken = np.zeros(used, dtype=np.int64)
-    best, have, depth, steps = 0, 0, 0, 0
+    best, have, depth, steps = least, 0, 0, 0
     descend = True
     while depth >= 0:
         if descend:
@@ -133,15 +135,17 @@ def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def meets(jobs, task, server):  # type: ignore[no-untyped-def]
-    """Return whether a task of the same group, which repels its own, runs on the server."""
-    if jobs.group[task] < 0:
+    """Return whether as many tasks of the same group as may be run on the server, or in its zone."""
+    group, found = jobs.group[task], 0
+    if group < 0:
         return False
-    other = jobs.first[jobs.group[task]]
+    here = domain(jobs, group, server)
+    other = jobs.first[group]
     while other >= 0:
-        if jobs.server[other] == server:
-            return True
+        if jobs.server[other] >= 0 and domain(jobs, group, jobs.server[other]) == here:
+            found += 1
         other = jobs.next[other]
-    return False
+    return found >= jobs.most[group]
 
 
 @numba.njit(cache=True)
@@ -200,30 +204,35 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
 
     `own` are the round's tasks server by server, `starts` where each server's begin; returns the worth that was gained.
     """
-    counts = np.zeros(len(shapes.worth), dtype=np.int64)
+    counts, back = np.zeros(len(shapes.worth), dtype=np.int64), np.zeros(len(shapes.worth), dtype=np.int64)
     gained = 0
     for at in range(len(servers)):
         server, mine = servers[at], own[starts[at] : starts[at + 1]]
-        had = jobs.bits[mine].copy()
+        free, gpu = board.free[server].copy(), board.gpu[server].copy()
         worth = 0
+        back[:] = 0
         for task in mine:
-            if jobs.server[task] != server:
-                continue
-            k = jobs.shape[task]
-            worth += shapes.worth[k]
-            shift(board, shapes, server, k, jobs.bits[task], 1)
-            jobs.server[task] = -1
-            first[k] -= 1
-            queue[first[k]] = task
+            if jobs.server[task] == server:
+                k = jobs.shape[task]
+                worth += shapes.worth[k]
+                back[k] += 1
+                change(shapes, free, gpu, k, jobs.bits[task], 1)
         best, _ = best_pattern(
-            shapes, shapes.worth, ends - first, board.kind[server], board.free[server],
-            board.state_gpu[board.state[server]], counts,
+            shapes, shapes.worth, ends - first + back, board.kind[server], free, gpu, counts, worth
         )  # fmt: skip
+        if best <= worth:
+            continue
+        had = jobs.bits[mine].copy()
+        for task in mine:
+            if jobs.server[task] == server:
+                k = jobs.shape[task]
+                shift(board, shapes, server, k, jobs.bits[task], 1)
+                jobs.server[task] = -1
+                first[k] -= 1
+                queue[first[k]] = task
         began = first.copy()
-        found = 0
-        if best > worth:
-            found = put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
-        if found < worth or best <= worth:
+        found = put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
+        if found < worth:
             for k in by_size:  # back as it was
                 while first[k] > began[k]:
                     first[k] -= 1

@@ -8,24 +8,28 @@ import numba
 import numpy as np
 
 from copter_frontends.policies.servers.score_kernels import best_place, score_of
-from copter_frontends.policies.servers.state_kernels import room, take
+from copter_frontends.policies.servers.state_kernels import domain, room, take
 
 
 @numba.njit(cache=True)
-def mark_group(jobs, group, mark, stamp):  # type: ignore[no-untyped-def]
-    """Mark the servers that already have a task of the group, which repels its own."""
+def mark_group(jobs, group, mark):  # type: ignore[no-untyped-def]
+    """Mark the servers, or zones, that have as many tasks of the group as they may; returns the mark."""
+    before = mark[-1]
+    mark[-1] += jobs.most[group]
     task = jobs.first[group]
     while task >= 0:
         if jobs.server[task] >= 0:
-            mark[jobs.server[task]] = stamp
+            at = domain(jobs, group, jobs.server[task])
+            mark[at] = max(mark[at], before) + 1
         task = jobs.next[task]
+    return mark[-1]
 
 
 @numba.njit(cache=True)
-def unmarked(board, state, mark, stamp):  # type: ignore[no-untyped-def]
-    """Return the first server of a class without the mark, or -1."""
+def unmarked(board, jobs, group, state, mark, stamp):  # type: ignore[no-untyped-def]
+    """Return the first server of a class without the group's mark, or -1."""
     server = board.state_head[state]
-    while server >= 0 and stamp > 0 and mark[server] == stamp:
+    while server >= 0 and group >= 0 and mark[domain(jobs, group, server)] >= stamp:
         server = board.after[server]
     return server
 
@@ -67,18 +71,18 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
         if shapes.like[jobs.shape[task]] != shape:
             shape = shapes.like[jobs.shape[task]]
             heap = candidates(rule, board, shapes, price, capacity, shape)
+        if len(heap) == 0:
+            continue
         stamp = 0
         if jobs.group[task] >= 0:
-            mark[-1] += 1
-            stamp = mark[-1]
-            mark_group(jobs, jobs.group[task], mark, stamp)
+            stamp = mark_group(jobs, jobs.group[task], mark)
         aside = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
         while len(heap) > 0:
             state = heap[0][1]
             if board.state_count[state] == 0:
                 heapq.heappop(heap)
                 continue
-            server = unmarked(board, state, mark, stamp)
+            server = unmarked(board, jobs, jobs.group[task], state, mark, stamp)
             if server < 0:
                 aside.append(heapq.heappop(heap))
                 continue
@@ -101,15 +105,13 @@ def place_on_first(board, shapes, jobs, task, servers, first, mark):  # type: ig
     """
     shape, stamp, passed = jobs.shape[task], 0, True
     if jobs.group[task] >= 0:
-        mark[-1] += 1
-        stamp = mark[-1]
-        mark_group(jobs, jobs.group[task], mark, stamp)
+        stamp = mark_group(jobs, jobs.group[task], mark)
     need, gpus, milli = shapes.need[shape], shapes.gpus[shape], shapes.milli[shape]
     for at in range(first, len(servers)):
         server = servers[at]
         fits = board.status[server] == 0 and shapes.allowed[shape, board.kind[server]]
         if fits and room(need, gpus, milli, board.free[server], board.gpu[server]) > 0:
-            if stamp > 0 and mark[server] == stamp:
+            if stamp > 0 and mark[domain(jobs, jobs.group[task], server)] >= stamp:
                 passed = False
                 continue
             state = board.state[server]

@@ -22,8 +22,9 @@ class PlacementPlan:
     refused : dict of int to str
         Tasks that can never run, with the reason.
     worth, bound : int
-        Worth of the started tasks less that of moves, and a proven bound of any plan's; -1 if the scheme has none. The
-        bound is that of plans without migrations, unless the scheme may move tasks.
+        Worth of the started tasks less that of moves, and a proven bound of any plan's of the tasks that are not
+        refused; -1 if the scheme has none. The bound is that of plans without migrations, unless the scheme may move
+        tasks.
     status : {"all", "feasible", "none"}
         Whether all tasks that can ever run have started.
     seconds : dict of str to float

@@ -19,7 +19,7 @@ from copter_frontends.policies.servers.migrations import migrate
 from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, fill_servers, put_patterns
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
-from copter_frontends.policies.servers.program import PatternProgram, proven
+from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
 from copter_frontends.policies.servers.rooms import rooms_of
 from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
@@ -47,6 +47,7 @@ class PlacementBase:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.never = dict(fleet.never)
+        self.zones = len(np.unique(fleet.jobs.zone))
 
     def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
         """Return the tasks that may run some day, and the reasons of the others."""
@@ -57,15 +58,18 @@ class PlacementBase:
             for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
                 refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
             waiting = waiting[~never]
-        size = np.bincount(jobs.group[waiting] + 1, minlength=1)
-        size[0] = 0
-        for group in (np.flatnonzero(size > self.fleet.servers) - 1).tolist():
+        size = np.bincount(jobs.group[waiting] + 1, minlength=1)[1:]
+        known = slice(0, len(size))
+        places = np.where(jobs.zonal[known] == 1, self.zones, self.fleet.servers)
+        for group in np.flatnonzero(size > jobs.most[known] * places).tolist():
             own = np.flatnonzero(jobs.group[waiting] == group)
-            why = (
-                f"one of {len(own)} tasks of a group that repel each other, and there are {self.fleet.servers} servers"
-            )
-            refused |= dict.fromkeys(waiting[own[self.fleet.servers :]].tolist(), why)
-            waiting = np.delete(waiting, own[self.fleet.servers :])
+            room = int(jobs.most[group] * places[group])
+            where = f"{places[group]} {'zones' if jobs.zonal[group] else 'servers'}"
+            why = f"one of {len(own)} tasks of a group, at most {jobs.most[group]} together; there are {where}"
+            worth = self.fleet.shapes.worth[jobs.shape[waiting[own]]]
+            least = own[np.argsort(-worth, kind="stable")[room:]]
+            refused |= dict.fromkeys(waiting[least].tolist(), why)
+            waiting = np.delete(waiting, least)
         return waiting, refused
 
     def done(self, tasks: Ints, refused: dict[int, str], bound: int, clock: StageClock) -> PlacementPlan:
@@ -139,6 +143,7 @@ class CopterPlacement(PlacementBase):
         self.one_by_one, self.search_s = one_by_one, search_s
         self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
+        self.tight = False  # whether the last rounds needed the program, so that a plan without it is not tried
         self.amounts = self._amounts()
         whole = fleet.capacity[fleet.board.kind].sum(axis=0)
         self.opened = opening * float(self.amounts[:-1] @ whole) / max(fleet.servers, 1)
@@ -229,9 +234,10 @@ class CopterPlacement(PlacementBase):
         touched = np.flatnonzero(before.of_server >= 0)
         touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-2], kind="stable")]
         clock.end("bound")
-        worth = self._improved(tasks, touched, bound)
+        worth = 0 if self.tight else self._improved(tasks, touched, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
+            self.tight = True
             found = self.program.solve(before, asked, self.price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
@@ -241,7 +247,7 @@ class CopterPlacement(PlacementBase):
                 self._improved(tasks, touched, bound, _on_servers(whole, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
-            self.price = fleet.shapes.worth.copy()
+            self.price, self.tight = fleet.shapes.worth.copy(), False
         return self.done(tasks, refused, bound, clock)
 
     def explain(self) -> dict[str, ServerWorth]:
@@ -280,8 +286,9 @@ class CopterPlacement(PlacementBase):
         fleet = self.fleet
         if self.opened <= 0.0:
             return
-        whole = fleet.capacity[fleet.board.kind[fleet.board.status != FAILED]].sum(axis=0)
+        there = np.bincount(fleet.board.kind[fleet.board.status != FAILED], minlength=len(fleet.types))
         needs = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
+        whole = there @ fleet.capacity
         more = np.divide(asked @ needs, whole, out=np.zeros(len(whole)), where=whole > 0)
         share = float(np.nanmax(np.nan_to_num(fleet.used()) + more, initial=0.0))
         opening = self.opened if share < (FULL if self.amounts[-1] > 0.0 else SLACK) else 0.0
@@ -300,7 +307,8 @@ class CopterPlacement(PlacementBase):
         worth = fleet.shapes.worth[jobs.shape[tasks]]
         before = jobs.server[tasks].copy(), jobs.bits[tasks].copy()
         had = int(worth[before[0] >= 0].sum())
-        fleet.depart(tasks)
+        if (before[0] >= 0).any():
+            fleet.depart(tasks)
         fleet.reserve(3 * len(tasks))
         self._by_prices(tasks, touched, patterns)
         found = int(worth[jobs.server[tasks] >= 0].sum())
@@ -365,20 +373,21 @@ def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> t
     return wide, first + shift, ends + shift
 
 
-def _on_servers(patterns: list[tuple[int, Ints, Floats]], room: Ints) -> tuple[Ints, Ints]:
+def _on_servers(chosen: Chosen, room: Ints) -> tuple[Ints, Ints]:
     """Return (servers, a pattern for each): of every room as many servers as the program says, fractions rounded down,
     then the largest fractions as long as there are servers.
     """
     order = np.argsort(room, kind="stable")
-    begins, stops = (np.searchsorted(room[order], [at for at, _, _ in patterns], side) for side in ("left", "right"))
-    servers, rows = [], []
-    for (_, table, count), begin, stop in zip(patterns, begins, stops, strict=True):
-        free = order[begin:stop]
-        whole = np.floor(count + 1e-6).astype(np.int64)
-        left = min(len(free) - int(whole.sum()), int(np.ceil(float((count - whole).sum()) - 1e-6)))
-        whole[np.argsort(whole - count, kind="stable")[: max(left, 0)]] += 1
-        servers.append(free[: int(whole.sum())])
-        rows.append(np.repeat(table, whole, axis=0)[: len(free)])
-    if not servers:
-        return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
-    return np.concatenate(servers), np.concatenate(rows)
+    first, last = (np.searchsorted(room[order], chosen.room, side) for side in ("left", "right"))
+    whole = np.floor(chosen.count + 1e-6).astype(np.int64)
+    part = chosen.count - whole
+    begins, own = np.unique(chosen.room, return_index=True, return_inverse=True)[1:]
+    left = np.ceil(np.bincount(own, part, len(begins)) - 1e-6)
+    left = np.minimum(left, (last - first)[begins] - np.bincount(own, whole, len(begins)))
+    by_part = np.lexsort((-part, own))
+    whole[by_part] += np.arange(len(own)) - begins[own] < left[own]
+    at = np.repeat(np.arange(len(own)), whole)
+    before = np.cumsum(whole) - whole  # of all patterns before, and of those of the same room
+    place = np.arange(len(at)) - before[begins[own]][at] + first[at]
+    fits = place < last[at]
+    return order[place[fits]], chosen.table[at[fits]]

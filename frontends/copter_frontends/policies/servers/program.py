@@ -8,6 +8,7 @@ covers the integer program, not only its relaxation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +30,23 @@ ENOUGH = 1e-4
 Key = tuple[int, ...]
 
 
+class Chosen(NamedTuple):
+    """Patterns of a solution.
+
+    Attributes
+    ----------
+    room : ndarray (patterns,) of int64
+        In increasing order.
+    table : ndarray (patterns, shapes) of int64
+    count : ndarray (patterns,) of float64
+        On how many servers of the room the pattern is.
+    """
+
+    room: Ints
+    table: Ints
+    count: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class Priced:
     """Prices of the shapes' rows and what they prove.
@@ -39,14 +57,14 @@ class Priced:
         Worth of one more waiting task of each shape.
     bound : int
         No plan of the round is worth more.
-    patterns : list of (int, ndarray (patterns, shapes), ndarray (patterns,))
-        The last solution: a room, patterns, and on how many servers of that class each one is.
+    patterns : Chosen
+        The last solution.
     passes : int
     """
 
     price: Ints
     bound: int
-    patterns: list[tuple[int, Ints, Floats]]
+    patterns: Chosen
     passes: int
 
 
@@ -132,7 +150,7 @@ class PatternProgram:
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
         self._begin(keys, limits, waiting)
-        self._put(keys, limits, [proven(rooms, self.shapes, waiting, np.zeros_like(price))[1], found])
+        self._put(keys, limits, [found])
         while True:
             solution = self.session.solve()
             passes += 1
@@ -151,19 +169,21 @@ class PatternProgram:
             price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
             bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
             best = min(best, (price, bound), key=lambda each: each[1])
-        return Priced(*best, self._chosen(keys, solution), passes)
+        return Priced(*best, self._chosen(solution), passes)
 
-    def searched(self, deadline_s: float, gap: float) -> list[tuple[int, Ints, Floats]]:
+    def searched(self, deadline_s: float, gap: float) -> Chosen:
         """Return whole numbers of servers for the last round's patterns, by the session's search; nothing if it finds
         none in time.
         """
-        plan, found = self.session.solve_integer(deadline_s=deadline_s, gap=gap), []
-        for at, key in enumerate(self.keys if plan else ()):
-            share = plan.shares(key) if key in self.patterns else {}
-            if share:
-                table = _table(self.patterns[key])[np.fromiter(share, dtype=np.int64)]
-                found.append((at, table, np.fromiter(share.values(), dtype=np.float64)))
-        return found
+        plan = self.session.solve_integer(deadline_s=deadline_s, gap=gap)
+        rooms = [at for at, key in enumerate(self.keys) if plan and key in self.patterns]
+        counts = []
+        for at in rooms:
+            own = np.zeros(len(self.patterns[self.keys[at]]))
+            for column, share in plan.shares(self.keys[at]).items():
+                own[column] = share
+            counts.append(own)
+        return self._used(rooms, np.concatenate([*counts, np.zeros(0)]))
 
     def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
         """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
@@ -197,28 +217,34 @@ class PatternProgram:
         if not changed:
             return 0
         lists = [self.patterns[keys[at]] for at in changed]
-        table = _table([pattern for own in lists for pattern in own])
+        table = _table([pattern for own in lists for pattern in own], len(self.rows))
+        column, row = np.nonzero(table)
+        ends = np.concatenate(([0], np.cumsum(np.count_nonzero(table, axis=1))))
+        usage = sp.csc_array((table[column, row].astype(np.float64), row, ends), shape=table.shape[::-1])
         with self.model.batch():
             self.model.remove_requests(list(dict.fromkeys(old)))
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
-                (table @ self.shapes.worth).astype(np.float64), sp.csc_array(table.T.astype(np.float64)),
+                (table @ self.shapes.worth).astype(np.float64), usage,
                 resources=self.rows, limit=limits[changed], integer=True,
             )  # fmt: skip
         return len(changed)
 
-    def _chosen(self, keys: list[Key], solution: Solution) -> list[tuple[int, Ints, Floats]]:
-        """Return the patterns that a solution uses, class by class."""
-        found = []
-        for at, key in enumerate(keys):
-            if key in self.patterns:
-                own = solution.of(key)
-                used = np.flatnonzero(own > 1e-6)
-                if len(used):
-                    found.append((at, _table(self.patterns[key])[used], own[used]))
-        return found
+    def _chosen(self, solution: Solution) -> Chosen:
+        """Return the patterns that a solution uses."""
+        rooms = [at for at, key in enumerate(self.keys) if key in self.patterns]
+        return self._used(rooms, solution.values_of([self.keys[at] for at in rooms])[1])
+
+    def _used(self, rooms: list[int], count: Floats) -> Chosen:
+        """Return the patterns with a count above 0, of all patterns of the rooms."""
+        own = [self.patterns[self.keys[at]] for at in rooms]
+        flat = [pattern for each in own for pattern in each]
+        used = np.flatnonzero(count > 1e-6)
+        room = np.repeat(np.array(rooms, dtype=np.int64), [len(each) for each in own])
+        table = _table([flat[at] for at in used], len(self.rows))
+        return Chosen(room[used], table, count[used])
 
 
-def _table(patterns: list[bytes]) -> Ints:
+def _table(patterns: list[bytes], shapes: int) -> Ints:
     """Return patterns as an array (patterns, shapes)."""
-    return np.frombuffer(b"".join(patterns), dtype=np.int64).reshape(len(patterns), -1)
+    return np.frombuffer(b"".join(patterns), dtype=np.int64).reshape(len(patterns), shapes)

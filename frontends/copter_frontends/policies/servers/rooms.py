@@ -52,8 +52,11 @@ def rooms_of(board: Board, shapes: Shapes, waiting: Ints) -> Rooms:
                     free[:, d] = np.minimum(free[:, d], np.floor(ratio * free[:, e] + 1e-6).astype(np.int64))
     if not shapes.gpus[asked].any():
         gpu = np.zeros_like(gpu)
-    _, same = np.unique(shapes.allowed[asked].T, axis=0, return_inverse=True)
-    first = np.array([np.flatnonzero(same == each)[0] for each in same.ravel()], dtype=np.int64)
+    own = shapes.allowed[asked]
+    first = np.zeros(own.shape[1], dtype=np.int64)
+    if not own.all():
+        _, at, same = np.unique(own.T, axis=0, return_index=True, return_inverse=True)
+        first = at[same.ravel()]
     key = np.column_stack((first[board.state_kind[states]], free, gpu))
     own, room = np.unique(key, axis=0, return_inverse=True)
     of_state = np.full(len(count) + 1, -1, dtype=np.int64)

@@ -120,6 +120,22 @@ def shift(board, shapes, server, shape, bits, sign):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True)
+def domain(jobs, group, server):  # type: ignore[no-untyped-def]
+    """Return what the group's limit holds for: the server, or after all servers its zone."""
+    return len(jobs.zone) + jobs.zone[server] if jobs.zonal[group] > 0 else server
+
+
+@numba.njit(cache=True)
+def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def]
+    """Add a task's amounts to what is free, or take them away."""
+    for d in range(len(free)):
+        free[d] += sign * shapes.need[shape, d]
+    for g in range(len(gpu)):
+        if bits >> g & 1:
+            gpu[g] += sign * shapes.milli[shape]
+
+
+@numba.njit(cache=True)
 def take(board, shapes, server, shape, place):  # type: ignore[no-untyped-def]
     """Put a task on a server; `place` says which GPU, in the class's order; returns the GPUs as bits."""
     bits, left, milli = 0, shapes.gpus[shape], shapes.milli[shape]

@@ -18,6 +18,8 @@ MIXES: Mapping[str, tuple[float, float, float]] = {
 }
 """Shares of strict, soft and best-effort jobs (Table 1)."""
 
+UP_TO = {mix: np.cumsum(shares) / np.cumsum(shares)[-1] for mix, shares in MIXES.items()}  # cumulated shares
+
 DEADLINES = (1.2, 2.0)  # range of the first deadline, in multiples of the job's duration; drawn uniformly
 
 
@@ -47,15 +49,19 @@ class DrawnRewards:
     def __call__(self, job: Job) -> StepReward | None:
         """Return a job's reward; None for best-effort jobs, short jobs, and jobs that run nowhere."""
         rate = max(rates_at_start(self._throughputs, job, self._types, requested_gpus(job)))
-        if not rate > 0 or self._throughputs.work(job) / rate < self._least_s:
+        if not rate > 0:
+            return None
+        duration_s = self._throughputs.work(job) / rate
+        if duration_s < self._least_s:
             return None
         rng = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])
-        return draw_reward(self._throughputs.work(job) / rate, self._mix, rng)
+        return draw_reward(duration_s, self._mix, rng)
 
 
 def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
     """Draw a class by the mix's shares and deadlines as in the paper; None for best effort."""
-    kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
+    kind = int(UP_TO[mix].searchsorted(rng.random(), side="right"))  # as `rng.choice(3, p=MIXES[mix])`
+    factor = rng.uniform(*DEADLINES)
     if kind == 2:
         return None
     return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)

@@ -183,6 +183,35 @@ def test_a_request_that_can_have_nothing_is_named() -> None:
         Session(model).solve()
 
 
+@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_units_fail_and_come_back(alpha: float, seed: int, tmp_path: Path) -> None:
+    """Powers below one are steeper at nothing than any price, and worth nothing there: the answer is the others'."""
+    rng, model, types, jobs = np.random.default_rng(seed), Model(sense="max"), 3, 320  # too many for tangents
+    for at in range(types):
+        model.add_resource(at, 200.0)
+    worths = [worth.power(alpha, float(np.exp(rng.normal()))) for _ in range(jobs)]
+    rates = rng.uniform(0.5, 2.0, jobs)
+    for job in range(jobs):
+        usage = {job % types: [1.0], (job + 1) % types: [float(job == 3)]}
+        model.add_request(job, 0.0, usage, worth=worths[job], rates=rates[job])
+    session = Session(model)
+    session.record(tmp_path / "tape")
+    before = session.solve().objective
+    model.remove_units(0, 200.0)
+    failed = session.solve()
+    assert failed.status is Status.OPTIMAL
+    assert {failed.of(job)[0] for job in range(0, jobs, types)} == {0.0}
+    alone = sum(worths[job](float(rates[job])) for job in range(jobs) if job % types)
+    assert failed.objective == pytest.approx(alone, rel=2e-6)
+    assert failed.bound >= alone * (1.0 - 1e-12)
+    model.add_resource(0, 200.0)
+    again = session.solve()
+    assert again.objective == pytest.approx(before, rel=2e-6)
+    session.record(None)
+    assert [faults for _, _, faults in verify(tmp_path / "tape")] == [[], [], []]
+
+
 def test_other_requests_must_have_a_limit_alone() -> None:
     model = Model(sense="max")
     model.add_resources("gpu", 1.0)

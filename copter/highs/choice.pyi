@@ -1,0 +1,19 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+def exchange(
+    usage: _Floats,
+    cost: _Floats,
+    order: _Ints,
+    first: _Ints,
+    low: _Floats,
+    high: _Floats,
+    weight: _Floats,
+    now: _Ints,
+    used: _Floats,
+    passes: int,
+    until: float,
+) -> bool: ...

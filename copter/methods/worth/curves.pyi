@@ -1,1 +1,0 @@
-"""Called by other compiled modules only."""
