@@ -266,9 +266,10 @@ class Configurations:
 
     def _places(self, of: Places) -> tuple[Places, Places]:
         """Return the columns of some requests, one after the other, and where each one's begin."""
-        size = np.diff(self.first)[of].astype(np.int64)
+        first = self.first.astype(np.int64)
+        size = np.diff(first)[of]
         starts = np.concatenate(([0], np.cumsum(size)))
-        return np.repeat(self.first[of] - starts[:-1], size) + np.arange(starts[-1]), starts
+        return np.repeat(first[of] - starts[:-1], size) + np.arange(starts[-1]), starts
 
     def _keep(self, new: Places, x: Floats) -> None:
         """Add configurations of some requests to the pool."""
