@@ -1,4 +1,4 @@
-"""One configuration of each request: changes of single requests while cost and broken rows fall (method/plans.md, M19)."""
+"""One configuration of each request: changes of single ones while cost and broken rows fall (method/plans.md, M19)."""
 
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
@@ -39,9 +39,9 @@ def exchange(
     cdef double value, total, least, current
     cdef timespec moment
     cdef bint moved
-    cdef int turn
+    cdef int _turn
     with nogil:
-        for turn in range(passes):
+        for _turn in range(passes):
             moved = False
             for g in range(requests):
                 clock_gettime(CLOCK_MONOTONIC, &moment)
