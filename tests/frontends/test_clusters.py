@@ -41,7 +41,7 @@ def test_sia_het_is_the_papers():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InvalidClusterError, match=r"'sia'; there are sia-het, .*\.yaml"):
+    with pytest.raises(InvalidClusterError, match=r"'sia'; did you mean sia-[a-z]+\? there are sia-het, .*\.yaml"):
         named_cluster("sia")
 
 
