@@ -32,8 +32,6 @@ OPENING = 0.2
 """Price of a wholly free server that gets its first task, in worths of a mean server."""
 FULL, SLACK = 0.9, 0.85
 """Used share of the scarcest dimension above which no server is kept free, and below which servers are again."""
-MOST_EXCHANGES = 3
-"""Passes of exchanges in a round at most."""
 
 
 class PlacementBase:
@@ -316,13 +314,8 @@ class CopterPlacement(PlacementBase):
             fleet.depart(tasks)
             fleet.restore(tasks, *before)
             found = had
-        for _ in range(MOST_EXCHANGES):
-            if found >= (1.0 - TARGET) * bound:
-                break
-            gained = self._exchanged(tasks)
-            found += gained
-            if not gained:
-                break
+        if found < (1.0 - TARGET) * bound:
+            found += self._exchanged(tasks)
         return found
 
     def _queues(self, tasks: Ints) -> tuple[Ints, Ints, Ints]:
