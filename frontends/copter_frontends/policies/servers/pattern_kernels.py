@@ -185,20 +185,6 @@ def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_
 
 
 @numba.njit(cache=True)
-def fill_servers(board, shapes, jobs, value, servers, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
-    """Give every server in turn its best pattern at the values; returns the worth of what was started (PS5)."""
-    counts = np.zeros(len(value), dtype=np.int64)
-    gained = 0
-    for server in servers:
-        best_pattern(
-            shapes, value, ends - first, board.kind[server], board.free[server],
-            board.state_gpu[board.state[server]], counts,
-        )  # fmt: skip
-        gained += put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
-    return gained
-
-
-@numba.njit(cache=True)
 def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Empty each server of the round's own tasks and fill it anew from what waits, if that is worth more (PS6).
 

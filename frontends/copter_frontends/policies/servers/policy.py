@@ -16,7 +16,7 @@ from copter_frontends.policies.servers.board import FAILED, UP, Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.migrations import migrate
-from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, fill_servers, put_patterns
+from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, put_patterns
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
@@ -229,20 +229,18 @@ class CopterPlacement(PlacementBase):
             before = rooms_of(fleet.board, fleet.shapes, asked)
             fleet.restore(tasks, *had)
         bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
-        touched = np.flatnonzero(before.of_server >= 0)
-        touched = touched[np.argsort(before.free[before.of_server[touched]] @ self.amounts[:-2], kind="stable")]
         clock.end("bound")
-        worth = 0 if self.tight else self._improved(tasks, touched, bound)
+        worth = 0 if self.tight else self._improved(tasks, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
             self.tight = True
             found = self.program.solve(before, asked, self.price)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            worth = self._improved(tasks, touched, bound, _on_servers(found.patterns, before.of_server))
+            worth = self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
             if worth < (1.0 - TARGET) * bound and self.search_s > 0.0:
                 whole = self.program.searched(self.search_s, TARGET)
-                self._improved(tasks, touched, bound, _on_servers(whole, before.of_server))
+                self._improved(tasks, bound, _on_servers(whole, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price, self.tight = fleet.shapes.worth.copy(), False
@@ -299,7 +297,7 @@ class CopterPlacement(PlacementBase):
         fleet = self.fleet
         place_by_score(STRANDED, fleet.board, fleet.shapes, self.amounts, fleet.capacity, fleet.jobs, order, fleet.mark)
 
-    def _improved(self, tasks: Ints, touched: Ints, bound: int, patterns: tuple[Ints, Ints] | None = None) -> int:
+    def _improved(self, tasks: Ints, bound: int, patterns: tuple[Ints, Ints] | None = None) -> int:
         """Place the tasks anew by prices, keep the better of both plans, exchange; returns the worth."""
         fleet, jobs = self.fleet, self.fleet.jobs
         worth = fleet.shapes.worth[jobs.shape[tasks]]
@@ -308,7 +306,7 @@ class CopterPlacement(PlacementBase):
         if (before[0] >= 0).any():
             fleet.depart(tasks)
         fleet.reserve(3 * len(tasks))
-        self._by_prices(tasks, touched, patterns)
+        self._by_prices(tasks, patterns)
         found = int(worth[jobs.server[tasks] >= 0].sum())
         if found < had:
             fleet.depart(tasks)
@@ -327,17 +325,14 @@ class CopterPlacement(PlacementBase):
         ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
-    def _by_prices(self, tasks: Ints, touched: Ints, patterns: tuple[Ints, Ints] | None) -> None:
-        """Place tasks: the program's patterns if there are any, then each server's best at the prices, then others."""
+    def _by_prices(self, tasks: Ints, patterns: tuple[Ints, Ints] | None) -> None:
+        """Place tasks: the program's patterns if there are any, then the others by rank."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
         ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
         queue, first, ends = self._queues(tasks)
-        value = np.maximum(fleet.shapes.worth - self.price, 0)
         if patterns is not None:
             put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
-        if value.any():
-            fill_servers(fleet.board, fleet.shapes, jobs, value, touched, queue, first, ends, self.by_size)
         left = ranked[jobs.server[ranked] < 0]
         self._place(left)
 
