@@ -133,7 +133,7 @@ class WarmBasis:
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
-        self.gave_up = False  # whether the last round's sparse pivots ended at their work limit
+        self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
         self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
     def follow(self, ledger: Ledger) -> SlottedProgram:
@@ -182,7 +182,7 @@ class WarmBasis:
         if watch() or not (known or applies_to(program)):
             return None
         if self.resting:
-            self.resting -= 1
+            self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
         kept, self.kept = self.kept, None
         current = kept is not None and kept.program is program and follows
@@ -196,17 +196,19 @@ class WarmBasis:
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             ending = Ending.UNSTABLE if now is None else ended(now, watch, self.most_cold(now) / 2**self.failures)
-            if ending == Ending.UNSTABLE:
+            begins = ending == Ending.UNSTABLE
+            if begins:
                 now = begun(program, slots, generation, prices, point)
                 most = MOST_COLD[0] if point is None else MOST_SHARE
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
-                if now is not None and isinstance(now.dual, SparseDual) and not watch():
-                    self.kept, self.gave_up = None, True  # or from the next method's optimum
-                elif not watch():
+                if not watch():
                     self.failures, self.resting = after_failure(self.failures)
+                    if now is not None and isinstance(now.dual, SparseDual):
+                        self.gave_up, self.resting = True, self.resting // 2
+                        self.kept = now if begins else None  # or from the next method's optimum, in turns
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
