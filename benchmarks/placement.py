@@ -6,8 +6,8 @@ Usage::
 
 Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
-peer's time to copter's; ratios below one are losses. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
-made. `--page docs/results/many_rows.md` writes the page, row by row.
+peer's time to copter's; ratios below one are losses. A size that exceeds `--seconds` for its rounds is cut short, and
+says how many it made. `--page docs/results/many_rows.md` writes the page, row by row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ PAGE = """# Many resources
 Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
 {options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
 before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits (rows and columns
-of requests that come and go are deleted and added); calls of edits are left out on both sides. Times are medians; **peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
+of requests that come and go are deleted and added); calls of edits are left out on both sides. Beyond 1,500 rows copter's first
+solve is HiGHS's in a process of its own and pivots from there. Times are medians; **peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
 GLOP and SoPlex are not run. **Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest
 relative difference of objectives.
 

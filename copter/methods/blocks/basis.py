@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import after_failure
+from copter.highs.linear import AT_UPPER, BASIC, Vertex
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
@@ -225,6 +226,13 @@ class WarmBasis:
         self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
         return self.answer
 
+    def enter(self, program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> bool:
+        """Take over a vertex's basis, from which the next :meth:`solve` of this program starts; whether that is one."""
+        with np.errstate(all="ignore"):
+            self.kept, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
+        self.failures = self.resting = 0
+        return self.kept is not None
+
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""
         if not isinstance(kept.dual, SparseDual):
@@ -374,6 +382,37 @@ def begun(
     else:
         holds = dual.begin(scaled)
     if not holds:
+        return None
+    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+
+
+def entered(program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> Kept | None:
+    """Return a start from a vertex whose basis is known (K18); None if the basis does not fit the blocks."""
+    if vertex.y is None or vertex.statuses is None or vertex.x is None:
+        return None
+    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
+    owner = np.repeat(np.arange(blocks), np.diff(program.column_start))
+    sums = np.full(blocks, BASIC, dtype=np.int8)  # a block without a private row has a free sum
+    limited = np.diff(program.private_start) > 0
+    sums[limited] = vertex.statuses[n + m :]
+    every = np.concatenate((vertex.statuses[:n], sums, vertex.statuses[n : n + m]))
+    basic = every == BASIC
+    keys = np.full(blocks, -1, dtype=np.int32)
+    columns = np.flatnonzero(basic[:n])
+    columns = columns[np.argsort(vertex.x[columns], kind="stable")]
+    keys[owner[columns]] = columns  # the last one written is the largest
+    keys[sums == BASIC] = n + np.flatnonzero(sums == BASIC)
+    if (keys < 0).any():
+        return None
+    basic[keys] = False
+    heads = np.flatnonzero(basic).astype(np.int32)
+    if len(heads) != m:
+        return None
+    _, every_scale, factor = program.equilibrated()
+    scale = every_scale[:m]
+    dual = dual_of(program, scale, factor, slots)
+    high = (every == AT_UPPER).astype(np.uint8)
+    if not isinstance(dual, SparseDual) or not dual.enter(vertex.y[:m] * factor / scale, heads, keys, high):
         return None
     return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
 

@@ -79,7 +79,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         dual = dual_of(program, scale, factor, slots)
     if isinstance(dual, SparseDual):
         norms = plain(state.get("norms"))
-        require(norms is None or norms.shape == (m,) and bool((norms > 0.0).all()), "a row has no length")
+        require(norms is None or (norms.shape == (m,) and bool((norms > 0.0).all())), "a row has no length")
         rests = dual.enter(prices, heads, keys, high, norms)
     else:
         inverse, entries = WorkingInverse(m), plain(state["inverse"])
