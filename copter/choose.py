@@ -303,7 +303,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
                 order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
-    if many and not facts.unchanged and facts.rows > VERTEX_ROWS:
+    if many and not uncoupled and not facts.unchanged and facts.rows > VERTEX_ROWS:
         order.append(_VERTEX)
     if uncoupled:
         return *order, _UNCOUPLED, _GOES_ON

@@ -7,7 +7,7 @@ a ratio test looks only at blocks whose reduced costs may have come to zero, giv
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, fabs, frexp, ldexp, sqrt
+from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.string cimport memcpy, memset
 
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis, beyond, limits
@@ -663,15 +663,6 @@ cdef class SparseDual(BlockBasis):
                     continue
                 break
         return status
-
-    @property
-    def violated(self):
-        """By how much basic variables and keys violate their bounds in all."""
-        cdef int p
-        cdef double total = 0.0
-        for p in range(self.n_rows):
-            total += sqrt(self.over[p])
-        return total
 
     def renewed(self):
         """Make fresh factors, prices and values; returns whether that worked and no artificial variable is left."""
