@@ -225,9 +225,7 @@ _STALLED: Final = Choice("interior", "the proximal method stalled")
 PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis", "block_round")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis", "block_round")
 _ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis", "block_round")
-_VERTEX: Final = Choice(
-    "highs", "many coupling rows and no basis: HiGHS gives a vertex", "block_round"
-)
+_VERTEX: Final = Choice("highs", "many coupling rows and no basis: HiGHS gives a vertex", "block_round")
 _BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated", "block_round")
 _FIRST: Final = Choice("proximal", "few columns, and no basis before the first solve")
 _PRICES: Final = Choice("proximal", "few coupling rows and many columns")
