@@ -42,7 +42,7 @@ OF_SETTINGS = (
 GUARDS = {  # why a constant is there that nothing depends on between half and double, by ends of names
     "guard: of the clock": "SLICE SLICE_S CHUNK FIRST_CHUNK CHECK_FLOPS LOOK_S GRACE_S UNFINISHED OFTEN AHEAD_PASSES "
     "choose.py:PATIENCE",
-    "guard: of memory": "room.py:SHARE saved_basis.py:MOST_ROWS blocks/solve.py:MOST_ROWS MOST_ENTRIES MOST_AUGMENTED "
+    "guard: of memory": "room.py:SHARE blocks/solve.py:MOST_ROWS MOST_ENTRIES MOST_AUGMENTED "
     "room.py:IDLE LEAST_IDLE DENSE_ROWS MOST_FILL SIMPLEX_ENTRIES SIMPLEX_ROWS MOST_FLOPS",
     "guard: of a method's end": "max_proximal_steps MAX_NEWTON_STEPS MAX_TRIALS MAX_VIOLATED_STEPS MAX_STEPS STALL "
     "STALLED TRUST_EXITS ROUNDS FACE_ROUNDS REFINEMENTS PATIENCE CLOSINGS MOST_FAILURES MOST_TROUBLE MOST_IDLE "

@@ -6,9 +6,8 @@ Usage::
 
 Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
-peer's time to copter's; ratios below one are losses. Where requests come and go HiGHS gets the whole program and its
-old basis, which is not its best way. A size that exceeds `--seconds` for its rounds is cut short, and says how many it
-made. `--page docs/results/many_rows.md` writes the page, row by row.
+peer's time to copter's; ratios below one are losses. A size that exceeds `--seconds` for its rounds is cut short, and
+says how many it made. `--page docs/results/many_rows.md` writes the page, row by row.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ PAGE = """# Many resources
 
 Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
 {options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
-before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits; calls of edits
-are left out on both sides. Where requests come and go (churn) it gets the whole program and its old basis, which is not
-its best way. Times are medians; **peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
+before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits (rows and columns
+of requests that come and go are deleted and added); calls of edits are left out on both sides. Beyond
+1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are medians;
+**peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
 GLOP and SoPlex are not run. **Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest
 relative difference of objectives.
 
@@ -53,11 +53,13 @@ class Rounds:
     def __init__(self, resources: int, requests: int, options: int, each: int, seed: int) -> None:
         self.rng, self.resources, self.options, self.each = np.random.default_rng(seed), resources, options, each
         self.model, self.alive = Model(sense="max"), list(range(requests))
+        self.given: dict[int, tuple[Floats, dict[int, list[float]]]] = {}  # worths and usage of each request
         for i in range(resources):
             self.model.add_resource(i, float(self.rng.integers(2, 9)))
         for j in self.alive:
             self.add(j)
         self.made = requests
+        self.gone: list[int] = []  # places of the requests that the last edit removed
 
     def add(self, name: int) -> None:
         """Add a request."""
@@ -65,7 +67,8 @@ class Rounds:
         for option in range(self.options):
             for i in self.rng.integers(0, self.resources, self.each):
                 used.setdefault(int(i), [0.0] * self.options)[option] += float(self.rng.integers(1, 4))
-        self.model.add_request(name, self.worth(), used)
+        self.given[name] = self.worth(), used
+        self.model.add_request(name, *self.given[name])
 
     def worth(self) -> Floats:
         """Worths of a request's options."""
@@ -86,13 +89,17 @@ class Rounds:
                 self.model.update_limit(self.alive[at], float(self.rng.integers(0, 2)))
             else:
                 self.model.remove_request(self.alive[at])
-                self.alive[at] = self.made
+        if kind == "churn":
+            self.gone = [int(at) for at in some]
+            self.alive = [name for at, name in enumerate(self.alive) if at not in set(self.gone)]
+            for _ in some:
+                self.alive.append(self.made)
                 self.add(self.made)
                 self.made += 1
 
 
 class Highs:
-    """One HiGHS object that is told what changed; where entries changed it gets the program and its basis anew."""
+    """One HiGHS object that is told what changed."""
 
     def __init__(self, lp: LinearProgram, limit_s: float, **options: Any) -> None:
         self.solver, self.lp, self.limit_s = highspy.Highs(), lp, limit_s
@@ -103,14 +110,32 @@ class Highs:
             self.solver.setOptionValue(name, value)
         self.solver.passModel(given(lp))
 
+    def replace_requests(self, case: Rounds, gone: list[int]) -> None:
+        """Delete rows and columns of the requests at these places, and add those of the case's last ones at the end.
+
+        The program has the resources' rows first; rows and columns of requests are in one order.
+        """
+        solver, each, rows = self.solver, case.options, case.resources
+        solver.setOptionValue("time_limit", solver.getRunTime() + self.limit_s)
+        places = np.sort(np.array(gone, dtype=np.int32))
+        columns = (places[:, None] * each + np.arange(each)).ravel().astype(np.int32)
+        solver.deleteCols(len(columns), columns)
+        solver.deleteRows(len(places), rows + places)
+        left = solver.getNumCol()
+        for place, name in enumerate(range(case.made - len(gone), case.made)):
+            worth, used = case.given[name]
+            for option in range(each):
+                entries = [(i, use[option]) for i, use in used.items() if use[option]]
+                index = np.array([i for i, _ in entries], dtype=np.int32)
+                solver.addCol(worth[option], 0.0, np.inf, len(index), index, np.array([value for _, value in entries]))
+            own = np.arange(left + place * each, left + (place + 1) * each, dtype=np.int32)
+            solver.addRow(-np.inf, 1.0, each, own, np.ones(each))
+
     def follow(self, lp: LinearProgram) -> None:
         """Take over another program's numbers; its time limit is that of the next run alone."""
         self.solver.setOptionValue("time_limit", self.solver.getRunTime() + self.limit_s)
         if lp.A is not self.lp.A and (lp.shape != self.lp.shape or (lp.A != self.lp.A).nnz):
-            basis = self.solver.getBasis() if lp.shape == self.lp.shape else None
             self.solver.passModel(given(lp))
-            if basis is not None:
-                self.solver.setBasis(basis)
         else:
             rows = np.flatnonzero((lp.row_upper != self.lp.row_upper) | (lp.row_lower != self.lp.row_lower))
             if len(rows):
@@ -169,7 +194,10 @@ def line(resources: int, requests: int, kind: str, args: argparse.Namespace) -> 
             break
         case.edit(kind)
         took, solution = seconds(session.solve)
-        peer.follow(case.model.to_linear_program())
+        if kind == "churn":
+            peer.replace_requests(case, case.gone)
+        else:
+            peer.follow(case.model.to_linear_program())
         peer_took = peer.took()
         best = peer.solver.getInfo().objective_function_value
         if peer.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:

@@ -16,7 +16,9 @@ A **model**, solved by a session (:func:`for_model`), has few or many *coupling 
    that the proximal method solves the first round and its prices start the basis of the second. Up to `COLD_COLUMNS`
    the simplex method of the whole program decides where those pivots do not end at an optimum.
 3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
-4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
+4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method; before that,
+   if its dense matrix would take too long (:func:`vertex_pays`), HiGHS's interior points and crossover in a process of
+   their own, whose basis the pivots start from. If none of these
    ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
    the interior-point method of the whole program goes first, and at once with more coupling rows than columns. Rounds
    after such a solve start from its optimum: pivots of the whole program, for work of `RESUMED_WORK` an entry.
@@ -51,6 +53,7 @@ Method = Literal[
     "simplex",
     "interior",
     "worth",
+    "highs",
 ]
 
 # Of models ------------------------------------------------------------------------------------------------------------
@@ -100,6 +103,14 @@ PRICED_ROWS: Final = 1024
 """Coupling rows up to which the proximal method goes on when the block methods give up. Its dense Newton system has as
 many rows; with more of them, the sparse factorisation of the whole program is faster.
 """
+
+VERTEX_ROWS: Final = 1_500
+"""Coupling rows up to which a first vertex is not asked of HiGHS: starting its process and handing over the program
+take longer than that saves.
+"""
+
+VERTEX_WORK: Final = 1e4
+"""Work of a cold solve by blocks, per entry, above which HiGHS's interior points are faster (:func:`vertex_pays`)."""
 
 RESUMED_WORK: Final = 1_500.0
 """Work per entry after which pivots from the last optimum of a whole program are given up: about half of what the
@@ -214,6 +225,7 @@ _STALLED: Final = Choice("interior", "the proximal method stalled")
 PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis", "block_round")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis", "block_round")
 _ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis", "block_round")
+_VERTEX: Final = Choice("highs", "many coupling rows and no basis: HiGHS gives a vertex", "block_round")
 _BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated", "block_round")
 _FIRST: Final = Choice("proximal", "few columns, and no basis before the first solve")
 _PRICES: Final = Choice("proximal", "few coupling rows and many columns")
@@ -255,6 +267,11 @@ def many_rows(facts: ModelFacts, settings: Settings) -> bool:
     return settings.interior_columns > 0 and facts.rows > settings.interior_rows
 
 
+def vertex_pays(work: float, entries: int) -> bool:
+    """Whether HiGHS's interior points are faster than a cold solve by blocks of this work, whose matrix is dense."""
+    return work > VERTEX_WORK * entries
+
+
 def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     """Return the methods that a session tries on a model, in order.
 
@@ -284,6 +301,8 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
                 order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
+    if many and not uncoupled and not facts.unchanged and facts.rows > VERTEX_ROWS:
+        order.append(_VERTEX)
     if uncoupled:
         return *order, _UNCOUPLED, _GOES_ON
     if many and whole and facts.rows > PRICED_ROWS:

@@ -1,7 +1,7 @@
 """HiGHS's branch and bound in its own process, which can be ended at any time and may crash without harm (M11).
 
 :func:`main` reads pickled :class:`Task` objects from stdin, one after the other, and writes pickled :class:`Report`
-objects to stdout as they come; it ends when stdin is closed or its parent dies.
+objects to stdout as they come; it ends when stdin is closed or its parent dies. It solves a :class:`.LinearTask` too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter.highs.children import end_with_parent, limit_memory
+from copter.highs.linear import LinearTask, Vertex, vertex_of
 from copter.highs.lp import highs_lp, run_highs, silent_highs
 from copter.problem.linear_program import LinearProgram
 
@@ -95,15 +96,18 @@ def main() -> None:
     limit_memory()
     has_highspy = find_spec("highspy") is not None
 
-    def tell(report: Report) -> None:
+    def tell(report: Report | Vertex) -> None:
         pickle.dump(report, sink, protocol=pickle.HIGHEST_PROTOCOL)
         sink.flush()
 
     with contextlib.suppress(BrokenPipeError, EOFError):
         while is_asked(source):
-            task: Task = pickle.load(source)
+            task: Task | LinearTask = pickle.load(source)
             try:
-                (by_highspy if has_highspy and not task.by_scipy else by_scipy)(task, tell)
+                if isinstance(task, LinearTask):
+                    tell(vertex_of(task, has_highspy))
+                else:
+                    (by_highspy if has_highspy and not task.by_scipy else by_scipy)(task, tell)
             except (MemoryError, RuntimeError, ValueError):
                 tell(Report(finished=True))
     os._exit(0)  # without waiting for solver threads

@@ -11,9 +11,13 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from copter.errors import InternalError
 from copter.highs.branch_and_bound import Report, Task
+from copter.highs.linear import LinearTask, Vertex
+
+Answer = Report | Vertex
 
 PROGRAM = "from copter.highs.branch_and_bound import main; main()"
 
@@ -41,13 +45,13 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._ended = True  # whether no task is running
 
-    def start(self, task: Task, reports: queue.SimpleQueue[Report]) -> None:
+    def start(self, task: Task | LinearTask, reports: queue.SimpleQueue[Any]) -> None:
         """Start a task; reports arrive as they are made, and the last one is `finished` even if the process dies."""
         self._ended = False
         self._thread = threading.Thread(target=self._serve, args=(task, reports), daemon=True)
         self._thread.start()
 
-    def _serve(self, task: Task, reports: queue.SimpleQueue[Report]) -> None:
+    def _serve(self, task: Task | LinearTask, reports: queue.SimpleQueue[Any]) -> None:
         """Send the task and collect its reports."""
         source, sink = self.process.stdin, self.process.stdout
         if source is None or sink is None:
@@ -57,7 +61,7 @@ class Worker:
             source.flush()
             finished = False
             while not finished:
-                report: Report = pickle.load(sink)
+                report: Answer = pickle.load(sink)
                 finished = self._ended = report.finished
                 reports.put(report)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):

@@ -6,18 +6,20 @@ The work is proportional to the number of nonzeros and of pivots, and nearly all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, Choice
+from copter.choose import KEPT, Choice, vertex_pays
+from copter.highs.linear import LinearTask
+from copter.highs.vertex import optimal_vertex
 from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis
+from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applies_to, cold_work
 from copter.methods.blocks.block_proof import prove
-from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.blocks.program import BlockProgram, patched, program_of, whole_matrix
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
@@ -121,7 +123,8 @@ class BlockRound:
         """The optimum that pivots or interior points find, if it is proven."""
         if self.of.watch():
             return None
-        found = self.by_pivots() if order[0].method == "basis" else self.by_interior_points()
+        ways = {"basis": self.by_pivots, "highs": self.by_vertex}
+        found = ways.get(order[0].method, self.by_interior_points)()
         if found is None or not self.judge(found) or not self.judge.shows(found):
             return None
         return self.ended(found, order[0])
@@ -160,6 +163,26 @@ class BlockRound:
         known = basis.kept is not None and basis.kept.program is self.program and not self.follows
         basis.seen = (self.program, self.mark) if known else None
         return answer
+
+    def by_vertex(self) -> BlockAnswer | None:
+        """Solve by HiGHS's interior points and crossover, then by pivots from its basis (K18)."""
+        program = self.program
+        if not applies_to(program) or not vertex_pays(cold_work(program), len(program.row) + len(program.own_row)):
+            return None
+        n, m = program.n_columns, program.n_rows
+        left_s = self.of.watch.limit_s - self.of.watch.elapsed_s
+        task = LinearTask(
+            program.cost, whole_matrix(program), program.lower[n:], program.upper[n:], program.lower[:n],
+            program.upper[:n], left_s,
+        )  # fmt: skip
+        vertex = optimal_vertex(task, self.of.watch)
+        if vertex is None or vertex.x is None or vertex.y is None:
+            return None
+        if self.basis.enter(program, self.slots, self.generation, vertex):
+            found = self.by_pivots()
+            if found is not None:
+                return replace(found, iterations=vertex.iterations + found.iterations)
+        return BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
 
     def by_interior_points(self) -> BlockAnswer | None:
         """Solve by interior points, whose program has no gaps."""

@@ -27,7 +27,7 @@ PAGES = {
     "P": ("method/presolve.md", 14, "methods/presolve/*.py"),
     "I": ("method/interior.md", 15, "methods/interior/*.py*"),
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
-    "K": ("method/blocks.md", 17, "methods/blocks/*.py*"),
+    "K": ("method/blocks.md", 18, "methods/blocks/*.py*"),
     "D": ("method/simplex.md", 12, "methods/simplex/*.py*"),
     "R": ("method/distributed.md", 8, "../frontends/copter_distributed/*.py"),
 }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import after_failure
+from copter.highs.linear import AT_UPPER, BASIC, Vertex
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
@@ -133,7 +134,7 @@ class WarmBasis:
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
-        self.gave_up = False  # whether the last round's sparse pivots ended at their work limit
+        self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
         self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
     def follow(self, ledger: Ledger) -> SlottedProgram:
@@ -182,7 +183,7 @@ class WarmBasis:
         if watch() or not (known or applies_to(program)):
             return None
         if self.resting:
-            self.resting -= 1
+            self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
         kept, self.kept = self.kept, None
         current = kept is not None and kept.program is program and follows
@@ -196,17 +197,19 @@ class WarmBasis:
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             ending = Ending.UNSTABLE if now is None else ended(now, watch, self.most_cold(now) / 2**self.failures)
-            if ending == Ending.UNSTABLE:
+            begins = ending == Ending.UNSTABLE
+            if begins:
                 now = begun(program, slots, generation, prices, point)
                 most = MOST_COLD[0] if point is None else MOST_SHARE
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
-                if now is not None and isinstance(now.dual, SparseDual) and not watch():
-                    self.kept, self.gave_up = None, True  # or from the next method's optimum
-                elif not watch():
+                if not watch():
                     self.failures, self.resting = after_failure(self.failures)
+                    if now is not None and isinstance(now.dual, SparseDual):
+                        self.gave_up, self.resting = True, self.resting // 2
+                        self.kept = now if begins else None  # or from the next method's optimum, in turns
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
@@ -222,6 +225,13 @@ class WarmBasis:
         )
         self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
         return self.answer
+
+    def enter(self, program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> bool:
+        """Take over a vertex's basis, from which the next :meth:`solve` of this program starts; whether that is one."""
+        with np.errstate(all="ignore"):
+            self.kept, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
+        self.failures = self.resting = 0
+        return self.kept is not None
 
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""
@@ -372,6 +382,37 @@ def begun(
     else:
         holds = dual.begin(scaled)
     if not holds:
+        return None
+    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+
+
+def entered(program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> Kept | None:
+    """Return a start from a vertex whose basis is known (K18); None if the basis does not fit the blocks."""
+    if vertex.y is None or vertex.statuses is None or vertex.x is None:
+        return None
+    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
+    owner = np.repeat(np.arange(blocks), np.diff(program.column_start))
+    sums = np.full(blocks, BASIC, dtype=np.int8)  # a block without a private row has a free sum
+    limited = np.diff(program.private_start) > 0
+    sums[limited] = vertex.statuses[n + m :]
+    every = np.concatenate((vertex.statuses[:n], sums, vertex.statuses[n : n + m]))
+    basic = every == BASIC
+    keys = np.full(blocks, -1, dtype=np.int32)
+    columns = np.flatnonzero(basic[:n])
+    columns = columns[np.argsort(vertex.x[columns], kind="stable")]
+    keys[owner[columns]] = columns  # the last one written is the largest
+    keys[sums == BASIC] = n + np.flatnonzero(sums == BASIC)
+    if (keys < 0).any():
+        return None
+    basic[keys] = False
+    heads = np.flatnonzero(basic).astype(np.int32)
+    if len(heads) != m:
+        return None
+    _, every_scale, factor = program.equilibrated()
+    scale = every_scale[:m]
+    dual = dual_of(program, scale, factor, slots)
+    high = (every == AT_UPPER).astype(np.uint8)
+    if not isinstance(dual, SparseDual) or not dual.enter(vertex.y[:m] * factor / scale, heads, keys, high):
         return None
     return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.methods.blocks.loose_rows import kept_entries, reach_of_rows
@@ -229,6 +230,21 @@ def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: In
     if not write_bounds(matrix, slots, program.column_start, program.private_start, places, n + m, lower, upper):
         return None
     return replace(program, lower=lower, upper=upper)
+
+
+def whole_matrix(program: BlockProgram) -> sp.csc_array:
+    """Return the entries of all rows: the coupling rows, then the private ones, (rows, columns)."""
+    n, m = program.n_columns, program.n_rows
+    blocks = np.repeat(program.private_start[:-1], np.diff(program.column_start))
+    own = np.zeros(n, dtype=np.int32)
+    own[: len(blocks)] = m + blocks
+    counts, owned = np.diff(program.start), np.diff(program.own_start)
+    row = program.own_row + np.repeat(own, owned)
+    every = np.concatenate((np.repeat(np.arange(n), counts), np.repeat(np.arange(n), owned)))
+    order = np.argsort(every, kind="stable")
+    entries = np.concatenate((program.value, program.own_value))[order]
+    rows = np.concatenate((program.row, row))[order]
+    return sp.csc_array((entries, rows, sums_before(counts + owned)), shape=(len(program.lower) - n, n))
 
 
 def pieces(start: Ints, chosen: Places) -> Places:

@@ -13,19 +13,19 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import Kept, WarmBasis, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.slotted_program import SlottedProgram
+from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
-
-MOST_ROWS = 1000  # with more coupling rows the inverse is not saved: it would take too much space
 
 
 def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
-    """Return everything the next round needs; for too large a basis, only its failure count."""
+    """Return everything the next round needs; sparse factors are made anew from the basis."""
     if basis is None:
         return None
     kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
-    if kept is None or kept.dual.n_rows > MOST_ROWS:
+    if kept is None:
         return {"patience": patience} if any(patience) else None
     dual = kept.dual
+    own = {"norms": dual.norms} if isinstance(dual, SparseDual) else {"inverse": dual.inverse.entries}
     return {
         "patience": patience,
         "program": {field.name: getattr(kept.program, field.name) for field in fields(BlockProgram)},
@@ -33,7 +33,7 @@ def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
         "generation": kept.generation,
         "scale": kept.scale,
         "factor": kept.factor,
-        "inverse": dual.inverse.entries,
+        **own,
         "prices": dual.prices,
         "heads": dual.heads,
         "keys": dual.keys,
@@ -56,7 +56,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     heads, keys, high = (plain(state[name]) for name in ("heads", "keys", "at_uppers"))
     require_program(program)
     blocks, n, m = len(program.column_start) - 1, program.n_columns, program.n_rows
-    entries, prices = plain(state["inverse"]), plain(state["prices"])
+    prices = plain(state["prices"])
     shapes: list[tuple[NDArray[Any], tuple[int, ...]]] = [
         (slots, (blocks,)),
         (generation, (blocks,)),
@@ -64,7 +64,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         (heads, (m,)),
         (keys, (blocks,)),
     ]
-    shapes += [(high, (n + blocks + m,)), (entries, (m, m)), (prices, (m,))]
+    shapes += [(high, (n + blocks + m,)), (prices, (m,))]
     require(all(array.shape == shape for array, shape in shapes), "its arrays differ in length")
     within = keys == n + np.arange(blocks)
     within |= (keys >= program.column_start[:-1]) & (keys < program.column_start[1:])
@@ -73,15 +73,20 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     basic = np.sort(heads[heads >= 0])
     require(bool((np.diff(basic) > 0).all()) and not np.isin(keys, basic).any(), "a variable is basic twice")
     factor = float(state["factor"])
-    sound = (
-        np.isfinite(scale).all() and (scale > 0.0).all() and np.isfinite(entries).all() and np.isfinite(prices).all()
-    )
-    require(bool(sound) and np.isfinite(factor) and factor > 0.0, "a scale, price or entry is no number")
-    inverse = WorkingInverse(m)
-    inverse.entries[:] = entries
+    sound = np.isfinite(scale).all() and (scale > 0.0).all() and np.isfinite(prices).all()
+    require(bool(sound) and np.isfinite(factor) and factor > 0.0, "a scale or price is no number")
     with np.errstate(all="ignore"):
         dual = dual_of(program, scale, factor, slots)
-    require(dual.take(inverse, prices, heads, keys, high), "a variable rests at no bound")
+    if isinstance(dual, SparseDual):
+        norms = plain(state.get("norms"))
+        require(norms is None or (norms.shape == (m,) and bool((norms > 0.0).all())), "a row has no length")
+        rests = dual.enter(prices, heads, keys, high, norms)
+    else:
+        inverse, entries = WorkingInverse(m), plain(state["inverse"])
+        require(entries.shape == (m, m) and bool(np.isfinite(entries).all()), "an entry of its inverse is no number")
+        inverse.entries[:] = entries
+        rests = dual.take(inverse, prices, heads, keys, high)
+    require(rests, "a variable rests at no bound")
     basis.kept = Kept(program, slots, generation, scale, factor, dual, cold_work(program))
     if state["answer"] is not None:
         x, y, private = (plain(each) for each in state["answer"])

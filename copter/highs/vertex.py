@@ -1,0 +1,33 @@
+"""An optimal vertex of a linear program, from HiGHS in a process that can be ended at any time (K18)."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from contextlib import suppress
+
+from copter.highs.linear import LinearTask, Vertex
+from copter.highs.process import Answer, given_back, taken
+from copter.runtime.watch import Watch
+
+LOOK_S = 0.005  # seconds between two looks at the clock
+
+
+def optimal_vertex(task: LinearTask, watch: Watch) -> Vertex | None:
+    """Return HiGHS's optimum; None if it finds none, the solve must stop, or no process can be started."""
+    try:
+        worker = taken() if sys.executable else None
+    except OSError:
+        worker = None
+    if worker is None:
+        return None
+    reports: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    try:
+        worker.start(task, reports)
+        while not watch():
+            with suppress(queue.Empty):
+                found = reports.get(timeout=LOOK_S)
+                return found if isinstance(found, Vertex) and found.x is not None else None
+        return None
+    finally:
+        given_back(worker)
