@@ -23,6 +23,8 @@ cdef class SparseDual(BlockBasis):
     cdef int[::1] stamp, spots, rho_spots
     cdef int[::1] unit_row, old_row  # row of the unit column of an artificial variable; -1 for none
     cdef bint unmeasured  # whether the rows' lengths are to be computed with the next factors
+    cdef int measured  # rows whose lengths are computed already, while that is under way
+    cdef bint paused  # whether the last restoration has ended before it was done, to look at the clock
     cdef unsigned char[::1] stuck  # how many directions of an artificial variable have met no breakpoint
     cdef int n_rho, n_near, visits
     cdef int basic_columns(self, int g, const double[::1] x, int count) noexcept nogil

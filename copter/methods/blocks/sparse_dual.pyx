@@ -41,6 +41,7 @@ cdef double WIDER = 4.0  # growth of a ratio test's reach where the breakpoints 
 cdef int NEAR = 64  # one in so many rows, those of the largest multipliers, is read by itself; and at least
 cdef int LEAST_NEAR = 8  # so many
 cdef double ROUNDED = 1e-12  # part of the size of costs and prices by which rounding may shorten a block's distance
+cdef double CHUNK = 1e6  # operations between two looks at the clock while rows are measured
 cdef double MOST_WORK = 4e8  # operations of one factorisation
 cdef int ROUNDS = 30  # most times that blocks are settled anew between two pivots
 cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable
@@ -123,7 +124,7 @@ cdef class SparseDual(BlockBasis):
                     count += 1
             for g in range(self.n_blocks):
                 self.count[g] = 0
-        self.unmeasured = True
+        self.unmeasured, self.measured = True, 0
         for g in range(self.n_blocks):
             if x is not None:
                 count = self.basic_columns(g, x, count)
@@ -174,6 +175,7 @@ cdef class SparseDual(BlockBasis):
         self.count[:] = 0
         self.place[:] = -1
         self.unit_row[:] = -1
+        self.measured = 0
         self.at_upper[:] = at_upper
         for p in range(m):
             v = heads[p]
@@ -197,6 +199,7 @@ cdef class SparseDual(BlockBasis):
     def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
         """Take over columns that have changed in place, as :meth:`BlockBasis.rewrite`."""
         cdef int g, p, j
+        self.measured = 0
         BlockBasis.rewrite(self, changed, program, scale, cost)
         with nogil:
             for g in range(self.n_blocks):
@@ -450,15 +453,27 @@ cdef class SparseDual(BlockBasis):
             self.until[g] = self.moved + near / self.girth[g] if self.girth[g] > 0.0 else INFINITY
 
     cdef bint restore(self) noexcept nogil:
-        """Make fresh factors, prices, costs and values; return False if that fails."""
-        cdef int rounds = 0, r
+        """Make fresh factors, prices, costs and values; return False if that fails.
+
+        If it has to look at the clock on the way, `paused` says so, and the next call goes on.
+        """
+        cdef int rounds = 0
+        cdef double before
+        self.paused = False
         while True:  # ends: each round more blocks are settled for good
             self.factor.least_pivot = FIRST_PIVOT if self.unmeasured else LATER_PIVOT
-            if not self.factorise():
+            if self.measured == 0 and not self.factorise():
                 return False
             if self.unmeasured:
-                for r in range(self.n_rows):
-                    self.row_of(r)
+                before = self.factor.work + self.passes
+                while self.measured < self.n_rows:
+                    self.row_of(self.measured)
+                    self.measured += 1
+                    self.paused = self.factor.work + self.passes > before + CHUNK
+                    if self.paused:
+                        self.stale = True
+                        return True
+                self.measured = 0
                 self.straighten()
                 self.unmeasured = False
                 if self.stale:
@@ -647,9 +662,11 @@ cdef class SparseDual(BlockBasis):
             status = OPTIMAL
             if self.stale:
                 status = OPTIMAL if self.restore() else UNSTABLE
+                if self.paused:
+                    status = UNFINISHED
             elif self.pivots == 0 and self.resettle():
                 self.refresh()
-            while status != UNSTABLE:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
+            while status == OPTIMAL:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
                 before = self.pivots
                 status = self.loop(last)
                 rounds = 0 if self.pivots > before else rounds + 1
@@ -669,8 +686,10 @@ cdef class SparseDual(BlockBasis):
         cdef int p
         cdef bint holds
         with nogil:
-            self.stale = True
+            self.stale, self.measured = True, 0
             holds = self.restore()
+            while self.paused:  # ends: each call measures more rows
+                holds = self.restore()
             for p in range(self.n_rows):
                 holds = holds and self.head[p] != ARTIFICIAL
         return holds
@@ -683,6 +702,8 @@ cdef class SparseDual(BlockBasis):
             if self.stale or self.factor.worn() or self.factor.updates + SPARE >= self.factor.most_updates:
                 if not self.restore():
                     return UNSTABLE
+                if self.paused:
+                    return UNFINISHED
             p = self.choose_row(&excess)
             idle = p < 0
             if idle:
