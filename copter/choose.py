@@ -7,7 +7,8 @@ A **model**, solved by a session (:func:`for_model`), has few or many *coupling 
 
 0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
    for larger models, and for small ones whose pivots do not end at a proven optimum.
-1. Private rows: the block methods, because no other method for models supports private rows; before them, if the
+1. Private rows: the block methods (beyond `VERTEX_ROWS` coupling rows first HiGHS's vertex and pivots from it, as in
+   rule 4), because no other method for models supports private rows; before them, if the
    private rows are least sums only, pivots as in rule 2. If these do not finish, or the program is infeasible or
    unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns) and then to the interior-point
    method.
@@ -125,6 +126,9 @@ DIRECT_ENTRIES: Final = 6_000
 DIRECT_WORK: Final = 2e7
 """Work after which the simplex method gives up a program as given; a unit is about three nanoseconds."""
 
+FROM_VERTEX_WORK: Final = 6_000.0
+"""`RESUMED_WORK` for models with private rows whose first optimum HiGHS has found: about what that takes."""
+
 SIMPLEX_WORK: Final = 1e8
 """Work after which the simplex method gives up a presolved program, or a small model in a round: the interior-point
 method needs about as much.
@@ -215,11 +219,17 @@ SMALL: Final = Choice("basis", "a small model: pivots of the whole program from 
 SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program from an empty basis", "small_simplex")
 _PRIVATE: Final = Choice("blocks", "requests have private rows", "whole_program")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
+_PRIVATE_VERTEX: Final = Choice(
+    "highs", "very many coupling rows and private rows: HiGHS gives a vertex", "whole_program"
+)
 _WHOLE_PRIVATE: Final = Choice("interior", _WHOLE.why, "whole_program")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum", "whole_program")
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
 RESUMED: Final = Choice(
     "basis", "more coupling rows than columns: pivots of the whole program from the last optimum", "whole_program"
+)
+FROM_VERTEX: Final = Choice(
+    "basis", "very many coupling rows: pivots of the whole program from the last optimum", "whole_program"
 )
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis", "block_round")
@@ -286,6 +296,8 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     if facts.private_rows:
         if facts.only_sums and pivots_fit(facts, settings) and not facts.unchanged:
             order.append(SUM_PIVOTS)
+        if facts.rows > VERTEX_ROWS and not facts.unchanged:
+            order += [FROM_VERTEX, _PRIVATE_VERTEX] if facts.has_optimum else [_PRIVATE_VERTEX]
         return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE_PRIVATE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
     whole = facts.columns <= settings.interior_columns

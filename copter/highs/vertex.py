@@ -5,9 +5,10 @@ from __future__ import annotations
 import queue
 import sys
 from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from copter.highs.linear import LinearTask, Vertex
-from copter.highs.process import Answer, given_back, taken
 from copter.runtime.watch import Watch
 
 LOOK_S = 0.005  # seconds between two looks at the clock
@@ -15,13 +16,14 @@ LOOK_S = 0.005  # seconds between two looks at the clock
 
 def optimal_vertex(task: LinearTask, watch: Watch) -> Vertex | None:
     """Return HiGHS's optimum; None if it finds none, the solve must stop, or no process can be started."""
+    process = import_module("copter.highs.process")  # loaded here, because `import copter` does without it
     try:
-        worker = taken() if sys.executable else None
+        worker = process.taken() if sys.executable else None
     except OSError:
         worker = None
     if worker is None:
         return None
-    reports: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         worker.start(task, reports)
         while not watch():
@@ -30,4 +32,4 @@ def optimal_vertex(task: LinearTask, watch: Watch) -> Vertex | None:
                 return found if isinstance(found, Vertex) and found.x is not None else None
         return None
     finally:
-        given_back(worker)
+        process.given_back(worker)

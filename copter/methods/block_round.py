@@ -170,10 +170,9 @@ class BlockRound:
         if not applies_to(program) or not vertex_pays(cold_work(program), len(program.row) + len(program.own_row)):
             return None
         n, m = program.n_columns, program.n_rows
-        left_s = self.of.watch.limit_s - self.of.watch.elapsed_s
         task = LinearTask(
             program.cost, whole_matrix(program), program.lower[n:], program.upper[n:], program.lower[:n],
-            program.upper[:n], left_s,
+            program.upper[:n], self.of.watch.left_s,
         )  # fmt: skip
         vertex = optimal_vertex(task, self.of.watch)
         if vertex is None or vertex.x is None or vertex.y is None:

@@ -12,11 +12,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import DIRECT_WORK, KEPT, RESUMED, RESUMED_WORK, SUM_PIVOTS, WHOLE_PIVOTS, Choice
+from copter.choose import (
+    DIRECT_WORK,
+    FROM_VERTEX,
+    FROM_VERTEX_WORK,
+    KEPT,
+    RESUMED,
+    RESUMED_WORK,
+    SUM_PIVOTS,
+    WHOLE_PIVOTS,
+    Choice,
+    vertex_pays,
+)
+from copter.highs.linear import BASIC, LinearTask
+from copter.highs.vertex import optimal_vertex
 from copter.methods.answers import Ended, Proven
 from copter.methods.before_interior import by_simplex
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import cold_work
+from copter.methods.blocks.program import program_of
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.interior.solve import solve_interior
 from copter.methods.protocol import Round
@@ -89,6 +104,8 @@ class WholeProgram:
         choice, last = order[0], len(order) == 1
         if choice.method == "blocks":
             found, choice = self.by_blocks(choice)
+        elif choice.method == "highs":
+            found = self.by_vertex()
         else:
             found = self.by_whole_program(choice)
         if found is None and last:
@@ -123,13 +140,33 @@ class WholeProgram:
         ray = impossible_row(self.program)
         return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray), choice
 
+    def by_vertex(self) -> Found | None:
+        """Solve by HiGHS in its own process, if that pays (K18); the next round's pivots start there."""
+        lp, sign, iterate = self.program, self.sign, self.of.iterate
+        matrix = self.of.model.ledger.matrix
+        if not vertex_pays(cold_work(program_of(matrix, self.columns.slots)), lp.A.nnz):
+            return None
+        vertex = optimal_vertex(
+            LinearTask(sign * lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, self.of.watch.left_s),
+            self.of.watch,
+        )
+        if vertex is None or vertex.x is None or vertex.y is None:
+            return None
+        self.iterations += vertex.iterations
+        point = self.point(vertex.x, vertex.y)
+        if not self.is_optimal(point):
+            return None
+        known = vertex.statuses
+        iterate.whole.note(lp, point.x, point.y, None if known is None else known == BASIC)
+        return self.keep(point), Status.OPTIMAL, None
+
     def by_whole_program(self, choice: Choice) -> Found | None:
         """Solve by the simplex or the interior-point method; None if the simplex method gives up."""
         if self.of.watch():
             return self.stopped()
         found: Solution | None
-        if choice is RESUMED:
-            work = RESUMED_WORK * self.program.A.nnz
+        if choice in (RESUMED, FROM_VERTEX):
+            work = (RESUMED_WORK if choice is RESUMED else FROM_VERTEX_WORK) * self.program.A.nnz
             found = self.of.iterate.whole.solve(self.program, self.of.settings, self.of.watch, work)
         elif choice.method == "simplex":
             work = DIRECT_WORK if choice is WHOLE_PIVOTS else np.inf

@@ -55,6 +55,11 @@ class Watch:
         """Seconds since the watch was created."""
         return time.perf_counter() - self.started
 
+    @property
+    def left_s(self) -> float:
+        """Seconds that the solve has left."""
+        return self.limit_s - self.elapsed_s
+
     def __call__(self) -> bool:
         if self._interrupted or (self._outer is not None and self._outer.interrupted):
             return True

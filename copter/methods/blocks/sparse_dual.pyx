@@ -466,7 +466,7 @@ cdef class SparseDual(BlockBasis):
                 return False
             if self.unmeasured:
                 before = self.factor.work + self.passes
-                while self.measured < self.n_rows:
+                while self.measured < self.n_rows:  # ends: each pass measures a row
                     self.row_of(self.measured)
                     self.measured += 1
                     self.paused = self.factor.work + self.passes > before + CHUNK

@@ -24,7 +24,8 @@ class Resumed:
     """
 
     def __init__(self) -> None:
-        self.optimum: tuple[LinearProgram, Floats, Floats] | None = None  # program, x, y
+        # program, x, y, and which variables are basic if that is known
+        self.optimum: tuple[LinearProgram, Floats, Floats, NDArray[np.bool_] | None] | None = None
         self.basis: WarmBasis | None = None
         self.failures = self.resting = 0  # consecutive failures; programs left to other methods
 
@@ -33,9 +34,9 @@ class Resumed:
         """Whether there is an optimum to start from, and the method does not rest."""
         return not self.resting and (self.optimum is not None or self.basis is not None)
 
-    def note(self, lp: LinearProgram, x: Floats, y: Floats) -> None:
-        """Keep another method's optimum as the start of the next solve."""
-        self.optimum, self.basis = (lp, x, y), None
+    def note(self, lp: LinearProgram, x: Floats, y: Floats, basic: NDArray[np.bool_] | None = None) -> None:
+        """Keep another method's optimum as the start of the next solve; `basic` marks its columns, then its rows."""
+        self.optimum, self.basis = (lp, x, y, basic), None
         self.resting = max(self.resting - 1, 0)
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> Solution | None:

@@ -42,9 +42,13 @@ class WarmBasis:
         A point near its optimum; variables strictly between their bounds start in the basis.
     y : ndarray (m,), optional
         Its prices; at a degenerate vertex they decide which variables at their bounds are basic.
+    basic : ndarray of bool (n + m,), optional
+        The basic columns and rows, if they are known.
     """
 
-    def __init__(self, lp: LinearProgram, x: Floats, y: Floats | None = None) -> None:
+    def __init__(
+        self, lp: LinearProgram, x: Floats, y: Floats | None = None, basic: NDArray[np.bool_] | None = None
+    ) -> None:
         self.lp = lp
         self.shift: Shift | None = None  # the shift between the last two programs of one structure
         # solves left without a search for shifts; number of them after the next failure
@@ -53,7 +57,9 @@ class WarmBasis:
         self.form: Form | None = None
         if 0 not in self.row_bounds.lp.shape:
             self.form = formed(self.row_bounds.lp)
-            start_at(self.form, self.row_bounds.lp, x, None if y is None else y[self.row_bounds.others])
+            others = self.row_bounds.others
+            known = None if basic is None else np.concatenate((basic[: len(x)], basic[len(x) :][others]))
+            start_at(self.form, self.row_bounds.lp, x, None if y is None else y[others], known)
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
         """Solve the next program; None if the method gives up, after which this object is unusable.
@@ -232,8 +238,11 @@ class KeptSolve(SimplexSolve):
         return None if found is None else replace(found, iterations=self.tableau.iterations - self.first)
 
 
-def start_at(form: Form, lp: LinearProgram, x: Floats, y: Floats | None) -> None:
-    """Begin with a basis of the variables strictly between their bounds at a point; dependent ones are removed.
+def start_at(
+    form: Form, lp: LinearProgram, x: Floats, y: Floats | None, basic: NDArray[np.bool_] | None = None
+) -> None:
+    """Begin with a known basis, or with the variables strictly between their bounds at a point; dependent ones are
+    removed.
 
     With prices y, variables at a bound without a reduced cost complete it (:func:`complete`).
     """
@@ -241,7 +250,7 @@ def start_at(form: Form, lp: LinearProgram, x: Floats, y: Floats | None) -> None
     value = np.concatenate((x / form.column, -(lp.A @ x) * form.row))
     below, above = value - form.lower, form.upper - value
     distance = np.minimum(below, above)
-    inside = np.flatnonzero(distance > BETWEEN)
+    inside = np.flatnonzero(distance > BETWEEN if basic is None else basic)
     inside = inside[np.argsort(-distance[inside], kind="stable")][:m]
     arrays["head"][:m] = -1
     arrays["head"][: len(inside)] = inside

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import Model, Session, Settings, choose
+from copter import Model, PrivateRows, Session, Settings, choose
 from copter.highs import process, vertex
 from copter.highs.linear import AT_LOWER, AT_UPPER, BASIC, LinearTask, Vertex, by_highspy, by_scipy
 from copter.methods.blocks.basis import entered
@@ -91,6 +91,29 @@ def test_scipys_highs_gives_a_point_where_highspy_is_missing(monkeypatch):
     assert found.objective == pytest.approx(highs_of(model), rel=1e-7)
 
 
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("seed", range(3))
+def test_models_with_private_rows_go_on_from_the_vertex(seed):
+    rng = np.random.default_rng(seed)
+    model = Model(sense="max")
+    for row in range(120):
+        model.add_resource(row, float(rng.integers(2, 9)))
+    for request in range(240):
+        usage = {int(row): rng.integers(0, 4, 3).astype(float) for row in rng.choice(120, 3, replace=False)}
+        own = PrivateRows(sp.csr_array(np.array([[1.0, 2.0, 0.5]])), [-np.inf], [1.2])
+        model.add_request(request, rng.integers(5, 50, 3).astype(float), usage, private_rows=own)
+    session, methods = Session(model), []
+    for _ in range(6):
+        found = session.solve()
+        methods.append(found.method)
+        assert found.objective == pytest.approx(highs_of(model), rel=1e-8)
+        assert found.gap <= 1e-6
+        for row in rng.choice(120, 5, replace=False):
+            model.set_count(int(row), float(rng.integers(0, 9)))
+        model.update_cost(int(rng.integers(240)), rng.integers(5, 50, 3).astype(float))
+    assert methods == ["highs", *["basis"] * 5]
+
+
 def test_scipy_knows_equalities_and_two_sides():
     task = LinearTask(
         np.array([1.0, -2.0, 0.5]),
@@ -133,7 +156,7 @@ def test_without_a_process_the_other_methods_answer(monkeypatch):
     def refused() -> process.Worker:
         raise OSError("no process")
 
-    monkeypatch.setattr(vertex, "taken", refused)
+    monkeypatch.setattr(process, "taken", refused)
     model = model_of(300, 400, 3)
     found = Session(model).solve()
     assert found.method == "blocks"
@@ -145,7 +168,7 @@ def test_a_killed_process_is_no_harm(monkeypatch):
     worker = process.taken()
     process.given_back(worker)
     threading.Timer(0.05, lambda: os.kill(worker.process.pid, signal.SIGKILL)).start()
-    monkeypatch.setattr(vertex, "taken", lambda: worker)
+    monkeypatch.setattr(process, "taken", lambda: worker)
     model = model_of(400, 6000, 4)
     assert Session(model).solve().status == "optimal"
     assert worker.process.wait(10) in (0, -signal.SIGKILL)
