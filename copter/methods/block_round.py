@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, Choice, vertex_pays
+from copter.choose import KEPT, Choice
 from copter.highs.linear import LinearTask
 from copter.highs.vertex import optimal_vertex
 from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applies_to, cold_work
+from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applies_to, blocks_work, first_vertex_work
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of, whole_matrix
 from copter.methods.blocks.working_columns import working_columns
@@ -152,14 +152,14 @@ class BlockRound:
         """Whether the program follows the model in place."""
         return self.basis.room is not None and self.program is self.basis.room.program
 
-    def by_pivots(self) -> BlockAnswer | None:
-        """Solve by pivots from the last round's basis, or from prices alone."""
+    def by_pivots(self, fresh: bool = False) -> BlockAnswer | None:
+        """Solve by pivots from the last round's basis, or from prices; `fresh` as for :meth:`.WarmBasis.solve`."""
         basis, prices = self.basis, prices_now(self.of.iterate, self.of.model)
         iterate, point = self.of.iterate, None
         if basis.kept is None and self.program.n_rows > DENSE_ROWS and not iterate.cold:
             last = self.last or kept_point(iterate, self.of.model, self.program, self.slots, self.generation)
             point = last.x
-        answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch, point)
+        answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch, point, fresh)
         known = basis.kept is not None and basis.kept.program is self.program and not self.follows
         basis.seen = (self.program, self.mark) if known else None
         return answer
@@ -167,7 +167,7 @@ class BlockRound:
     def by_vertex(self) -> BlockAnswer | None:
         """Solve by HiGHS's interior points and crossover, then by pivots from its basis (K18)."""
         program = self.program
-        if not applies_to(program) or not vertex_pays(cold_work(program), len(program.row) + len(program.own_row)):
+        if not applies_to(program) or blocks_work(program) <= first_vertex_work(program):
             return None
         n, m = program.n_columns, program.n_rows
         task = LinearTask(
@@ -178,7 +178,7 @@ class BlockRound:
         if vertex is None or vertex.x is None or vertex.y is None:
             return None
         if self.basis.enter(program, self.slots, self.generation, vertex):
-            found = self.by_pivots()
+            found = self.by_pivots(fresh=True)
             if found is not None:
                 return replace(found, iterations=vertex.iterations + found.iterations)
         return BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)

@@ -22,7 +22,6 @@ from copter.choose import (
     SUM_PIVOTS,
     WHOLE_PIVOTS,
     Choice,
-    vertex_pays,
 )
 from copter.highs.linear import BASIC, LinearTask
 from copter.highs.vertex import optimal_vertex
@@ -30,7 +29,7 @@ from copter.methods.answers import Ended, Proven
 from copter.methods.before_interior import by_simplex
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import cold_work
+from copter.methods.blocks.basis import blocks_work, first_vertex_work
 from copter.methods.blocks.program import program_of
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.interior.solve import solve_interior
@@ -143,8 +142,8 @@ class WholeProgram:
     def by_vertex(self) -> Found | None:
         """Solve by HiGHS in its own process, if that pays (K18); the next round's pivots start there."""
         lp, sign, iterate = self.program, self.sign, self.of.iterate
-        matrix = self.of.model.ledger.matrix
-        if not vertex_pays(cold_work(program_of(matrix, self.columns.slots)), lp.A.nnz):
+        blocks = program_of(self.of.model.ledger.matrix, self.columns.slots)
+        if blocks_work(blocks) <= first_vertex_work(blocks):
             return None
         vertex = optimal_vertex(
             LinearTask(sign * lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, self.of.watch.left_s),

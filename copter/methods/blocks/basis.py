@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import after_failure
+from copter.choose import after_failure, vertex_work
 from copter.highs.linear import AT_UPPER, BASIC, Vertex
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
@@ -162,6 +162,7 @@ class WarmBasis:
         prices: Floats,
         watch: Watch,
         point: Floats | None = None,
+        fresh: bool = False,
     ) -> BlockAnswer | None:
         """Return an optimal vertex; None if the method does not apply, fails, or runs out of time.
 
@@ -176,13 +177,16 @@ class WarmBasis:
         watch : Watch
         point : ndarray (columns,), optional
             A point near the optimum of these prices; a sparse basis starts from its fractional columns.
+        fresh : bool
+            Whether the basis is another method's for this very program (:meth:`enter`): its pivots do not rest, and do
+            not count among those of warm rounds.
         """
         follows = self.room is not None and program is self.room.program
         self.gave_up = False
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
-        if self.resting:
+        if self.resting and not fresh:
             self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
         kept, self.kept = self.kept, None
@@ -196,7 +200,8 @@ class WarmBasis:
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
-            ending = Ending.UNSTABLE if now is None else ended(now, watch, self.most_cold(now) / 2**self.failures)
+            most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
+            ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins = ending == Ending.UNSTABLE
             if begins:
                 now = begun(program, slots, generation, prices, point)
@@ -211,9 +216,10 @@ class WarmBasis:
                         self.gave_up, self.resting = True, self.resting // 2
                         self.kept = now if begins else None  # or from the next method's optimum, in turns
             return None
-        self.kept, self.failures, self.stays = now, 0, follows
+        self.kept, self.stays = now, follows
+        self.failures = self.failures if fresh else 0
         n, dual = program.n_columns, now.dual
-        if isinstance(dual, SparseDual):
+        if isinstance(dual, SparseDual) and not fresh:
             self.shares = [*self.shares[1 - SHARES :], SPARSE_COST * dual.work / now.cold]
         x = np.maximum(dual.values[:n], program.lower[:n])
         np.minimum(x, program.upper[:n], out=x)
@@ -230,7 +236,6 @@ class WarmBasis:
         """Take over a vertex's basis, from which the next :meth:`solve` of this program starts; whether that is one."""
         with np.errstate(all="ignore"):
             self.kept, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
-        self.failures = self.resting = 0
         return self.kept is not None
 
     def most_cold(self, kept: Kept) -> float:
@@ -355,7 +360,17 @@ def refactorised(kept: Kept) -> bool:
 
 
 def cold_work(program: BlockProgram) -> float:
-    """Estimate the work of a cold solve by the next method, in multiplications of a pivot."""
+    """Estimate the work of a solve by the next method, in multiplications of a pivot."""
+    return min(blocks_work(program), first_vertex_work(program))
+
+
+def first_vertex_work(program: BlockProgram) -> float:
+    """Estimate the work of a first vertex by HiGHS (K18)."""
+    return vertex_work(len(program.row) + len(program.own_row), program.n_rows)
+
+
+def blocks_work(program: BlockProgram) -> float:
+    """Estimate the work of a cold solve without it."""
     if program.n_rows <= FEW_ROWS:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)

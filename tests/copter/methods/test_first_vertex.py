@@ -38,7 +38,7 @@ def model_of(rows: int, requests: int, seed: int) -> Model:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask HiGHS for a first vertex however few rows there are."""
     monkeypatch.setattr(choose, "VERTEX_ROWS", 0)
-    monkeypatch.setattr(choose, "VERTEX_WORK", 0.0)
+    monkeypatch.setattr(choose, "VERTEX_WORK", 5e3)
     monkeypatch.setattr(choose, "COLD_COLUMNS", 0)
     monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)
 
@@ -185,5 +185,5 @@ def test_time_ends_the_process():
 
 
 def test_small_models_are_not_sent():
-    assert choose.vertex_pays(1e9, 10_000)
-    assert not choose.vertex_pays(1e7, 10_000)
+    assert choose.vertex_work(10_000, choose.VERTEX_ROWS) == np.inf
+    assert choose.vertex_work(10_000, 2_000) < choose.vertex_work(10_000, 4_000) < choose.vertex_work(20_000, 4_000)
