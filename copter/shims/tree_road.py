@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Hashable
@@ -20,6 +19,7 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
+from copter.settings import available_threads
 from copter.shims.asked import Ask
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import PROVEN, continuous_requests, without_plan
@@ -119,7 +119,7 @@ class TreeRoad:
         running = self._begin(model, lp, start, ask)
         try:
             limit = ask.until - time.perf_counter()
-            if running is not None and processors() == 1:
+            if running is not None and available_threads() == 1:
                 # what the LP takes is lost to the search here
                 hunt.follow(running, time.perf_counter() + FIRST_SHARE * limit, first=True)
                 limit = LP_SHARE * (ask.until - time.perf_counter())
@@ -222,11 +222,6 @@ def same_matrix(one: LinearProgram, other: LinearProgram) -> bool:
         and np.array_equal(one.A.data, other.A.data)
         and np.array_equal(one.integrality, other.integrality)
     )
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_identity(numbers: Ints) -> bool:

@@ -204,7 +204,7 @@ def test_branch_and_bound_runs_again_without_a_start_that_it_takes_for_better(mo
 
     monkeypatch.setattr(Search, "_branch_once", first_wrong)
     search.offer(np.array([1.0, 0.0, 0.0]), "last plan")
-    search._whole(5.0)
+    search._whole(5.0, search.x)
     assert [start is None for start in starts] == [False, True]
     assert search.solved
     assert search.value == -7.0
