@@ -16,6 +16,7 @@ from copter.highs.tree import Report
 
 Tell = Callable[[Report], None]
 LAST_FILE = 1_024  # files up to this number are closed in the fork
+NICER = 5  # a process whose niceness is higher by this gets a quarter of a processor that it shares
 DEATH_SIGNAL = 1  # prctl's number of the signal that a process gets when its parent ends
 
 
@@ -28,8 +29,6 @@ class Beside:
         Runs in the fork; gets what sends reports.
     hear : callable
         Gets the reports, in a thread of this process.
-    nicer : int
-        By how much the fork's priority is lower.
 
     Raises
     ------
@@ -37,7 +36,7 @@ class Beside:
         If the system cannot fork.
     """
 
-    def __init__(self, work: Callable[[Tell], None], hear: Tell, nicer: int = 0) -> None:
+    def __init__(self, work: Callable[[Tell], None], hear: Tell) -> None:
         reading, writing = os.pipe()
         parent = os.getpid()
         try:
@@ -48,7 +47,7 @@ class Beside:
             raise
         if self._pid == 0:
             try:
-                _forked(work, os.fdopen(writing, "wb"), parent, nicer)
+                _forked(work, os.fdopen(writing, "wb"), parent)
             finally:
                 os._exit(0)
         os.close(writing)
@@ -64,6 +63,11 @@ class Beside:
         """Wait until it has ended, or the time is over."""
         self._thread.join(max(seconds, 0.0))
 
+    def step_back(self) -> None:
+        """Leave most of a sole processor to this process from now on."""
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._pid, os.getpriority(os.PRIO_PROCESS, self._pid) + NICER)
+
     def end(self) -> None:
         """End it at once; what it has sent is heard."""
         with suppress(OSError):
@@ -72,7 +76,7 @@ class Beside:
         self._thread.join()
 
 
-def _forked(work: Callable[[Tell], None], sink: BinaryIO, parent: int, nicer: int) -> None:
+def _forked(work: Callable[[Tell], None], sink: BinaryIO, parent: int) -> None:
     """Work, and nothing else: the fork has no business with its parent's files, and ends with it."""
     with suppress(OSError, AttributeError):  # this system cannot send a signal: the thread looks each second
         ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
@@ -80,8 +84,6 @@ def _forked(work: Callable[[Tell], None], sink: BinaryIO, parent: int, nicer: in
     os.closerange(0, 1)
     os.closerange(3, sink.fileno())
     os.closerange(sink.fileno() + 1, LAST_FILE)
-    if nicer:
-        os.nice(nicer)
 
     def tell(report: Report) -> None:
         pickle.dump(report, sink, protocol=pickle.HIGHEST_PROTOCOL)

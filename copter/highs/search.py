@@ -52,6 +52,7 @@ STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most st
 CHOICES = "configurations"
 LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
+ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
 WAIT_S = 0.005  # seconds between two looks at the clock while branch and bound goes on alone
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
@@ -210,6 +211,8 @@ class Search:
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.share_s, "changed requests")
                 self._pause()
+        if self.beside is None and not self.over():
+            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
         while not self.over():
             if self.x is not None:
                 self._neighbourhoods()
@@ -228,8 +231,13 @@ class Search:
             self._whole(self.left_s, start)
             tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # this system does not fork
             self.beside = Beside(work, self._hear)
+
+    def _step_back(self) -> None:
+        """Let branch and bound step back where this search is worth more."""
+        if self.beside is not None:
+            self.beside.step_back()
 
     def _hear(self, report: Report) -> None:
         """Take in what branch and bound has found."""
@@ -266,8 +274,9 @@ class Search:
             if self.over():
                 return
             self._chosen(found, found.rounded(self._in(GENERATION_SHARE)))
-            if not self.over():
+            if not self.over() and self.beside is None:
                 self._branch_beside()
+                self._step_back()
         if not self.over():
             lp, kept = found.restricted(self.value)
             k = len(found.rest)
@@ -310,6 +319,8 @@ class Search:
         began = time.perf_counter()
         self._relax(self.left_s)
         self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
+        if self.is_large:
+            self._step_back()
         if self.relaxed is None or self.over():
             return
         raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)

@@ -38,7 +38,7 @@ LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 FIRST_OVER = 5.0  # an LP goes on after its time for this many times what the program's arrays take, until that is known
 FADE = 0.7  # factor on such times in each round that does not need them
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
-CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
+CHECK_ROOM = 1.5  # the last check begins this many times the shortest check's time before the deadline
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -248,7 +248,7 @@ class Hunt:
         self.value = np.inf  # of the minimisation, without the constant
         self.by = ""
         self.waiting: list[tuple[Floats, str]] = []  # points that were not checked yet
-        self.check_s = self.check_at = 0.0  # longest time of one check; when the next one may be
+        self.check_s = self.check_at = 0.0  # shortest time of one check; when the next one may be
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
         self.starts_rough = False  # whether the last plan was found without LP and start
@@ -319,12 +319,12 @@ class Hunt:
         self.waiting = []
         for x, by in points:
             began = time.perf_counter()
-            late = began + self.check_s > self.ask.until and self.x is not None
+            late = self.x is not None and began + self.check_s > self.ask.until
             if late or not self.sign * float(self.lp.c @ x) < self.value:
                 break  # the rest is worse
             self.take(x, by)
             spent = time.perf_counter() - began
-            self.check_s = max(self.check_s, spent)
+            self.check_s = min(self.check_s or spent, spent)  # a busy machine makes any of them long
             self.check_at = time.perf_counter() + spent * (1.0 / CHECK_SHARE - 1.0)
 
     def _is_over(self) -> bool:
