@@ -355,7 +355,7 @@ class Search:
 
     @property
     def yields(self) -> bool:
-        """Whether a sole processor is left to branch and bound: a small program has a point, far from the LP's bound."""
+        """Whether a sole processor is left to branch and bound: a small program's point is far from the LP's bound."""
         far = self.value - self.lp_bound > WEAK * abs(self.value)
         return far and self.beside is not None and self.is_small and not self.is_rough and available_threads() == 1
 
@@ -633,7 +633,7 @@ class Search:
             touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
             score = 2.0 * chosen + touching + self.rng.random(self.groups)
             chosen = chosen | self._largest(score, size)
-            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.share_s, REPAIRED):
+            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
                 return
             if self.over():
                 return
