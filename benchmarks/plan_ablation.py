@@ -2,8 +2,8 @@
 
     python benchmarks/plan_ablation.py --write docs/results/plans_ablation.md
 
-The child process gets a changed constant before its first task. Figures depend on the time, so a change of a per cent is
-none: what tells is a plan that is missing, or worse by far.
+The child process gets a changed constant before its first task. Figures depend on the time, so a change of a per cent
+is none: what tells is a plan that is missing, or worse by far.
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ class Beside:
             finally:
                 os._exit(0)
         os.close(writing)
+        self._lock, self._is_gone = threading.Lock(), False  # whether the number may be another process's by now
         self._thread = threading.Thread(target=_read, args=(os.fdopen(reading, "rb"), hear), daemon=True)
         self._thread.start()
 
@@ -68,11 +69,19 @@ class Beside:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._pid, os.getpriority(os.PRIO_PROCESS, self._pid) + NICER)
 
+    def kill(self) -> None:
+        """End it at once, from any thread."""
+        with self._lock, suppress(OSError):
+            if not self._is_gone:
+                os.kill(self._pid, signal.SIGKILL)
+
     def end(self) -> None:
         """End it at once; what it has sent is heard."""
-        with suppress(OSError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+        self.kill()
+        with self._lock, suppress(OSError):
+            if not self._is_gone:
+                os.waitpid(self._pid, 0)
+            self._is_gone = True
         self._thread.join()
 
 

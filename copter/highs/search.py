@@ -234,6 +234,11 @@ class Search:
         with suppress(OSError, AttributeError):  # this system does not fork
             self.beside = Beside(work, self._hear)
 
+    def stop_beside(self) -> None:
+        """End branch and bound, from any thread; the search itself ends at its next look at `stops`."""
+        if self.beside is not None:
+            self.beside.kill()
+
     def _step_back(self) -> None:
         """Let branch and bound step back where this search is worth more."""
         if self.beside is not None:

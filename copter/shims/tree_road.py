@@ -17,7 +17,7 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
-from copter.problem.residuals import plan_gap
+from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
 from copter.settings import available_threads
 from copter.shims.asked import Ask
@@ -123,7 +123,7 @@ class TreeRoad:
                 # what the LP takes is lost to the search here
                 hunt.follow(running, time.perf_counter() + FIRST_SHARE * limit, first=True)
                 limit = LP_SHARE * (ask.until - time.perf_counter())
-            solution = self._solved(solve, min(limit, ask.until - time.perf_counter() - self._over_s))
+            solution = self._solved(solve, min(limit, ask.until - time.perf_counter() - self._over_s), lp)
             hunt.know(solution)
             if running is not None and solution.status is Status.DUAL_INFEASIBLE:
                 # without a bound branch and bound may never end: any plan will do
@@ -151,8 +151,11 @@ class TreeRoad:
         self._end_s = max(time.perf_counter() - began, FADE * self._end_s)
         return plan
 
-    def _solved(self, solve: Callable[[float], Solution], seconds: float) -> Solution:
+    def _solved(self, solve: Callable[[float], Solution], seconds: float, lp: LinearProgram) -> Solution:
         """Solve the LP, and learn how long it goes on after its time: its point is checked then."""
+        if seconds < LEAST_S and available_threads() == 1:  # the search needs the processor for what is left
+            self._over_s = FADE * (self._over_s or 0.0)
+            return unsolved(lp)
         began, seconds = time.perf_counter(), max(seconds, LEAST_S)
         solution = solve(seconds)
         over = max(time.perf_counter() - began - seconds, 0.0)
@@ -193,6 +196,16 @@ class TreeRoad:
         )  # fmt: skip
         self._sent = now if other is None else None
         return self.tree
+
+
+def unsolved(lp: LinearProgram) -> Solution:
+    """Return the solution of an LP of which nothing is known."""
+    none, endless = float("nan"), float("inf")
+    bound = -endless if lp.sense == "min" else endless
+    x, y = np.full(lp.shape[1], none), np.full(lp.shape[0], none)
+    return Solution(
+        Status.TIME_LIMIT, none, bound, False, Residuals(*[endless] * 6), lambda: (x, y, x), why="no time for the LP"
+    )
 
 
 def kept_numbers(last: Sent, now: Sent) -> tuple[Ints, Ints]:
