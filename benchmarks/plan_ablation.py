@@ -114,8 +114,8 @@ def main() -> None:
     page = (
         "# Ablation of the tree road\n\n"
         f"Made by `python benchmarks/plan_ablation.py --rounds {given.rounds} --seed {given.seed}`: each constant "
-        f"halved and doubled. Tasks: {tasks}; {given.rounds} rounds each with 1% churn, on one processor. All figures depend on "
-        "the time; the first line is the road beside itself.\n\n"
+        f"halved and doubled. Tasks: {tasks}; {given.rounds} rounds each with 1% churn, on one processor. All figures "
+        "depend on the time; the first line is the road beside itself.\n\n"
         "| constant | change | worse by (mean) | worst task | plans lost | tasks late by 0.01 s | what it holds |\n"
         "|---|---|---:|---|---:|---:|---|\n"
         + "\n".join(lines)

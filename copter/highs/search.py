@@ -27,6 +27,7 @@ FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size leave a sole processor to branch and bound
+FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
 WEAK = 0.1  # an LP with this relative gap says little of good points: branch and bound cuts them off first
 PAUSE = 9.0  # times its own time that the search of such a program leaves to branch and bound
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
@@ -156,6 +157,7 @@ class Search:
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
         self.value, self.bound, self.lp_bound = np.inf, -np.inf, -np.inf
+        self.by = ""  # what found the best point
         self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
@@ -192,13 +194,12 @@ class Search:
         if start is not None and np.isfinite(start).all():
             self.offer(start, LAST)
         found = Configurations(self.program, self.lower, self.upper)
-        if not found.is_fit:
+        if not found.is_fit and not self.is_rough:
             self._branch_beside()
         self._load()
         self._by_configurations(found)
         if self.over():
             return
-        self._branch_beside()
         self._from_start(changed)
         if not self.over():
             self._relaxed()
@@ -224,7 +225,8 @@ class Search:
         """Begin branch and bound on the whole program beside this search, if it has not begun."""
         if self.beside is not None or self.infeasible:
             return
-        start = None if self.is_rough else self.x
+        near = self.by == LAST or self.value - self.bound <= WEAK * abs(self.value)
+        start = self.x if near and not self.is_rough else None
 
         def work(tell: Callable[[Report], None]) -> None:
             self._tell, self._stops = tell, lambda _: False
@@ -321,11 +323,14 @@ class Search:
 
     def _relaxed(self) -> None:
         """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
-        began = time.perf_counter()
-        self._relax(self.left_s)
-        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
-        if self.is_large:
-            self._step_back()
+        began, limit = time.perf_counter(), self.left_s
+        if not self.is_rough:
+            self._branch_beside()
+        self._relax(FIRST_LP_SHARE * limit if self.is_rough else limit)
+        if self.relaxed is None and not self.over():
+            self._branch_beside()
+            self._relax(self.left_s)
+        self.is_large = time.perf_counter() - began > LARGE_SHARE * limit
         if self.relaxed is None or self.over():
             return
         raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
@@ -333,6 +338,11 @@ class Search:
             self._moved(base, ROUNDED)
         if self.is_rough and not self.over():
             self._complete(raised, ROUNDED)
+        if self.over():
+            return
+        self._branch_beside()
+        if self.is_large:
+            self._step_back()
         self._pause()
         if not self.over():
             self._core(ROUNDING_SHARE * self.share_s)
@@ -383,7 +393,7 @@ class Search:
         with self.lock:
             if not value < self.value - 1e-9 * (1.0 + abs(value)):
                 return False
-            self.x, self.value = x, value
+            self.x, self.value, self.by = x, value, by
             self.is_rough = by == GREEDY or (by in (LAST, REPAIRED) and self.warm.is_rough)
             self._tell(Report(self.number, x, self.bound, by))
         return True
