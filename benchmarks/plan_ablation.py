@@ -34,8 +34,7 @@ CONSTANTS = (
     ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
     ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
 )
-TASKS = (("replicas-60", 0.1), ("lots-20", 1.0), ("assignment-120", 1.0), ("knapsacks-400", 1.0), ("units-20", 0.3),
-         ("slots-20", 1.0))  # fmt: skip
+TASKS = (("replicas-60", 0.1), ("lots-20", 1.0), ("assignment-120", 1.0), ("units-20", 0.3))
 PLAIN = tree.CHILD
 LATE_S = 0.01  # seconds over the deadline that count as late
 

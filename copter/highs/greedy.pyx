@@ -1,13 +1,12 @@
 """Points by moves of single columns: until broken rows hold, then to where they cost less (M17)."""
 
 import numpy as np
-import scipy.sparse as sp
 
 from libc.math cimport INFINITY, ceil, fabs, floor, isfinite
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef double EXACT = 1e-9  # rows are kept to this, in units of 1 + |side|: far inside of what a search accepts
-PASSES = 3  # times that broken rows are gone through
+cdef int PASSES = 3  # times that broken rows are gone through
 
 
 cdef inline bint over(double until) noexcept nogil:
@@ -17,7 +16,7 @@ cdef inline bint over(double until) noexcept nogil:
     return moment.tv_sec + 1e-9 * moment.tv_nsec > until
 
 
-def arrays_of(matrix):
+cdef arrays_of(matrix):
     """Return a sparse matrix's starts, indices and entries."""
     return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
 
@@ -43,8 +42,8 @@ cdef class Greedy:
     cdef double[::1] x, activity
 
     def __init__(self, matrix, row_lower, row_upper, lower, upper, is_integer, cost):
-        self.matrix, self.is_integer = sp.csc_array(matrix, dtype=np.float64), np.ascontiguousarray(is_integer)
-        self.rows = sp.csr_array(self.matrix)
+        self.matrix, self.is_integer = matrix.astype(np.float64, copy=False), np.ascontiguousarray(is_integer)
+        self.rows = self.matrix.tocsr()
         self.start, self.index, self.entry = arrays_of(self.matrix)
         self.row_start, self.row_index, self.row_entry = arrays_of(self.rows)
         self.row_lower, self.row_upper, self.lower, self.upper, self.cost = (

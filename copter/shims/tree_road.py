@@ -36,6 +36,7 @@ LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 FIRST_OVER = 5.0  # an LP goes on after its time for this many times what the program's arrays take, until that is known
+MOST_END_SHARE = 0.2  # most of the time that is kept for the plan of a point
 FADE = 0.7  # factor on such times in each round that does not need them
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
 CHECK_ROOM = 1.5  # the last check begins this many times the shortest check's time before the deadline
@@ -62,7 +63,7 @@ class TreeRoad:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
         self._over_s: float | None = None  # seconds that an LP goes on after its time
-        self._end_s: float | None = None  # seconds that the plan of a point takes
+        self._end_s: float | None = None  # seconds that the plan of a point takes, from when it should begin
         self._is_rough = True  # whether the last plan is missing, or was found without LP and start
 
     def __del__(self) -> None:
@@ -110,7 +111,7 @@ class TreeRoad:
         if self._over_s is None or self._end_s is None:
             self._end_s = time.perf_counter() - began  # the plan is about as much work as the program
             self._over_s = FIRST_OVER * self._end_s
-        ask = replace(ask, until=ask.until - self._end_s)
+        ask = replace(ask, until=ask.until - min(self._end_s, MOST_END_SHARE * (ask.until - began)))
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
         hunt.starts_rough = self._is_rough
@@ -146,7 +147,7 @@ class TreeRoad:
                 hunt.follow(again)
                 again.stop()
         self._is_rough = hunt.is_rough
-        began = time.perf_counter()
+        began = min(time.perf_counter(), ask.until)  # on a busy machine the process may be woken late
         plan = hunt.plan(solution, running is not None)
         self._end_s = max(time.perf_counter() - began, FADE * self._end_s)
         return plan
