@@ -30,7 +30,7 @@ CONSTANTS = (
     ("copter.highs.search", "WEAK", "gap of an LP that says little"),
     ("copter.highs.search", "PAUSE", "time left to branch and bound then"),
     ("copter.highs.search", "SMALL_INTEGERS", "size of programs that do so"),
-    ("copter.highs.beside", "NICER", "priority of branch and bound where the search is worth more"),
+    ("copter.highs.search", "FIRST_LP_SHARE", "time of the LP before branch and bound"),
     ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
     ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
 )

@@ -16,7 +16,6 @@ from copter.highs.tree import Report
 
 Tell = Callable[[Report], None]
 LAST_FILE = 1_024  # files up to this number are closed in the fork
-NICER = 5  # a process whose niceness is higher by this gets a quarter of a processor that it shares
 DEATH_SIGNAL = 1  # prctl's number of the signal that a process gets when its parent ends
 
 
@@ -63,11 +62,6 @@ class Beside:
     def wait(self, seconds: float) -> None:
         """Wait until it has ended, or the time is over."""
         self._thread.join(max(seconds, 0.0))
-
-    def step_back(self) -> None:
-        """Leave most of a sole processor to this process from now on."""
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self._pid, os.getpriority(os.PRIO_PROCESS, self._pid) + NICER)
 
     def kill(self) -> None:
         """End it at once, from any thread."""

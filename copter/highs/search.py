@@ -241,11 +241,6 @@ class Search:
         if self.beside is not None:
             self.beside.kill()
 
-    def _step_back(self) -> None:
-        """Let branch and bound step back where this search is worth more."""
-        if self.beside is not None:
-            self.beside.step_back()
-
     def _hear(self, report: Report) -> None:
         """Take in what branch and bound has found."""
         if report.x is not None:
@@ -281,9 +276,8 @@ class Search:
             if self.over():
                 return
             self._chosen(found, found.rounded(self._in(GENERATION_SHARE)))
-            if not self.over() and self.beside is None:
+            if not self.over():
                 self._branch_beside()
-                self._step_back()
         if not self.over():
             lp, kept = found.restricted(self.value)
             k = len(found.rest)
@@ -341,8 +335,6 @@ class Search:
         if self.over():
             return
         self._branch_beside()
-        if self.is_large:
-            self._step_back()
         self._pause()
         if not self.over():
             self._core(ROUNDING_SHARE * self.share_s)

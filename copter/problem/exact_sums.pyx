@@ -34,7 +34,8 @@ def exact_parts(const double[::1] values):
     cdef int count = 0, i
     with nogil:
         for k in range(values.shape[0]):
-            count = added(part, count, values[k])
+            if values[k] != 0.0:  # most terms of a bound are zero
+                count = added(part, count, values[k])
             if count < 0:
                 break
     return [NAN] if count < 0 else [part[i] for i in range(count)]
