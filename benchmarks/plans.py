@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from plan_families import FAMILIES, Family
+from plan_families_unseen import UNSEEN
 
 import copter
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
@@ -108,7 +109,7 @@ def by_request(family: Family, x: np.ndarray[Any, Any] | None) -> dict[Hashable,
 
 def rounds_of(name: str, deadline_s: float, rounds: int, churn: float, seed: int) -> list[Round]:
     """Play a family's rounds."""
-    family = FAMILIES[name](seed)
+    family = (FAMILIES | UNSEEN)[name](seed)
     session = copter.Session(family.model, copter.Settings(threads=1))
     session.prepare()
     last: dict[Hashable, Any] | None = None
@@ -230,7 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--deadlines", default="0.1,1,5")
-    parser.add_argument("--families", default=",".join(FAMILIES), help="names, or their beginnings")
+    parser.add_argument("--families", default="", help="names, or their beginnings (default: all)")
+    parser.add_argument("--unseen", action="store_true", help="the families that plans were not made for")
     parser.add_argument("--churn", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="file of the page")
@@ -239,16 +241,18 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows, every = [], {}
-    for name in [name for name in FAMILIES if any(name.startswith(part) for part in given.families.split(","))]:
-        sense = FAMILIES[name](given.seed).model.sense
+    families = UNSEEN if given.unseen else FAMILIES
+    for name in [name for name in families if any(name.startswith(part) for part in given.families.split(","))]:
+        sense = families[name](given.seed).model.sense
         for deadline in map(float, given.deadlines.split(",")):
             played = rounds_of(name, deadline, given.rounds, given.churn, given.seed)
             rows.append(row_of(name, deadline, sense, played))
             every[f"{name} {deadline:g}"] = [[each[:3] for each in one] for one in played]
             print(table(rows[-1:]).splitlines()[-1], flush=True)
     command = f"python benchmarks/plans.py --rounds {given.rounds} --deadlines {given.deadlines}"
-    if given.families != ",".join(FAMILIES):
-        command += f" --families {given.families}"
+    command += " --unseen" if given.unseen else ""
+    command += f" --families {given.families}" if given.families else ""
+    command += f" --seed {given.seed}" if given.seed != 1 else ""
     text = page(rows, command)
     print(text)
     if given.write is not None:

@@ -32,6 +32,7 @@ class Inbox:
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.stopped = 0  # number of the last task that must stop
         self.point: Point | None = None
+        self.search: Search | None = None  # the one that runs
         self._source = source
 
     def read(self) -> None:
@@ -45,6 +46,8 @@ class Inbox:
                     self.point = message
                 elif isinstance(message, Stop):
                     self.stopped = message.number
+                    if (search := self.search) is not None and search.number <= message.number:
+                        search.stop_beside()
         self.tasks.put(None)
         os._exit(0)
 
@@ -80,7 +83,8 @@ def main() -> None:
             try:
                 program = whole_program(task.program, warm)
                 if has_highspy:
-                    Search(task, program, warm, inbox.stops, inbox.point_of, tell).run()
+                    inbox.search = Search(task, program, warm, inbox.stops, inbox.point_of, tell)
+                    inbox.search.run()
                 else:
                     by_scipy(task, program, tell)
             except (MemoryError, RuntimeError, ValueError, TypeError):

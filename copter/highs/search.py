@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,20 +13,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.highs import configurations
+from copter.highs.beside import Beside
 from copter.highs.configurations import Configurations, Pool, moved_prices
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
+from copter.settings import available_threads
 
 Mask = NDArray[np.bool_]
 
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
-SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size go on to branch and bound at once
-SMALL_TREE_SHARE = 0.95  # TREE_SHARE of small programs
-FIRST_LP_SHARE = 0.4  # share of the time left that the LP may take before branch and bound looks for a first point
+SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size leave a sole processor to branch and bound
+FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
+WEAK = 0.1  # an LP with this relative gap says little of good points: branch and bound cuts them off first
+PAUSE = 9.0  # times its own time that the search of such a program leaves to branch and bound
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -33,14 +38,10 @@ ROUNDING_SHARE = 0.25  # share of the time left for the program that the LP leav
 GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and for proving their bound
 CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
-EARLY_SHARE = 0.25  # share of the time left for neighbourhoods before branch and bound
-TREE_SHARE = 0.6  # share of the time left for branch and bound, if there are neighbourhoods to go on with
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
 DIVE_SHARE = 0.4  # share of the time left for the dive
-SMALL_DIVE_SHARE = 0.1  # the same for small programs
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
-LARGE_TREE_SHARE = 0.25  # TREE_SHARE of large programs
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
 NODES = 500  # branch-and-bound nodes of one neighbourhood
 FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
@@ -52,6 +53,8 @@ STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most st
 CHOICES = "configurations"
 LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
+ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
+WAIT_S = 0.005  # seconds between two looks at the clock while branch and bound goes on alone
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
 
@@ -68,8 +71,6 @@ class Warm:
         Prices of the last program's rows at the best bound of its configurations.
     pool : Pool or None
         The best of these configurations.
-    misses : int
-        Tasks in a row that ended without a point.
     is_rough : bool
         Whether the last task ended without a point, or with one that was found without LP and start.
     """
@@ -80,7 +81,6 @@ class Warm:
         self.basis: tuple[list[Any], list[Any]] | None = None
         self.prices: Floats | None = None
         self.pool: Pool | None = None
-        self.misses = 0
         self.is_rough = True
 
 
@@ -156,7 +156,8 @@ class Search:
         self.per_group = np.bincount(program.group[self.integers], minlength=self.groups)
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
-        self.value, self.bound = np.inf, -np.inf
+        self.value, self.bound, self.lp_bound = np.inf, -np.inf, -np.inf
+        self.by = ""  # what found the best point
         self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
@@ -164,7 +165,9 @@ class Search:
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
-        self.wants_first = False  # whether branch and bound ends at its first point
+        self.beside: Beside | None = None  # branch and bound on the whole program
+        self.busy = time.process_time()  # at the last pause
+        self.lock = threading.Lock()  # of the best point and bound, which two threads offer
         self.greedy = Greedy(
             self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
         )
@@ -173,54 +176,89 @@ class Search:
 
     def run(self) -> None:
         """Search, and report the end."""
-        changed = self._changed()
-        self._load()
-        if not self.task.tree_only:
-            self._search(changed)
-        elif not self.infeasible:
-            self._whole(self.left_s)
-        self.warm.misses = 0 if self.x is not None else self.warm.misses + 1
+        try:
+            if self.task.tree_only:
+                self._load()
+                if not self.infeasible:
+                    self._whole(self.left_s, None)
+            else:
+                self._search()
+        finally:
+            if self.beside is not None:
+                self.beside.end()
         self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
-    def _search(self, changed: Mask) -> None:
-        start = self.task.start
+    def _search(self) -> None:
+        changed, start = self._changed(), self.task.start
         if start is not None and np.isfinite(start).all():
             self.offer(start, LAST)
-        self._by_configurations()
-        if not self.over():
-            self._from_start(changed)
-        if self.is_small and not self.over():
-            if self.is_rough:
-                self._relaxed(SMALL_DIVE_SHARE)
-            if not self.over():
-                self._whole(SMALL_TREE_SHARE * self.left_s)
+        found = Configurations(self.program, self.lower, self.upper)
+        if not found.is_fit and not self.is_rough:
+            self._branch_beside()
+        self._load()
+        self._by_configurations(found)
         if self.over():
             return
-        if self.relaxed is None:
-            self._relaxed(DIVE_SHARE, core=True)
-        elif not self.over():
-            self._core(ROUNDING_SHARE * self.left_s)
-        if self.relaxed is not None and not self.over():
-            if self.is_rough:
-                self._whole(self.left_s, first=True)
-            if not self.over():
-                self._near_lp(ROUNDING_SHARE * self.left_s)
-        if self.x is not None and self.relaxed is not None and not self.over():
-            self._between(START_SHARE * self.left_s)
-            if changed.any() and not self.over():
-                self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        share = SMALL_TREE_SHARE if self.is_small else LARGE_TREE_SHARE if self.is_large else TREE_SHARE
-        if self.x is not None and not self.is_small and not self.over():
-            self._neighbourhoods((1.0 - EARLY_SHARE) * self.left_s)
+        self._from_start(changed)
         if not self.over():
-            self._whole((share if self.x is not None else 1.0) * self.left_s)
-        if self.x is not None and not self.over():
-            self._neighbourhoods(0.0)
+            self._relaxed()
+        if self.relaxed is not None and not self.over():
+            self._near_lp(ROUNDING_SHARE * self.share_s)
+            self._pause()
+        if self.x is not None and self.relaxed is not None and not self.over():
+            self._between(START_SHARE * self.share_s)
+            self._pause()
+            if changed.any() and not self.over():
+                self._around(changed[self.program.group], START_SHARE * self.share_s, "changed requests")
+                self._pause()
+        if self.beside is None and not self.over():
+            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
+        while not self.over():
+            if self.x is not None:
+                self._neighbourhoods()
+            if self.beside is None or not self.beside.is_running:
+                return
+            self.beside.wait(min(self.left_s, WAIT_S))
 
-    def _by_configurations(self) -> None:
+    def _branch_beside(self) -> None:
+        """Begin branch and bound on the whole program beside this search, if it has not begun."""
+        if self.beside is not None or self.infeasible:
+            return
+        near = self.by == LAST or self.value - self.bound <= WEAK * abs(self.value)
+        start = self.x if near and not self.is_rough else None
+
+        def work(tell: Callable[[Report], None]) -> None:
+            self._tell, self._stops = tell, lambda _: False
+            self._whole(self.left_s, start)
+            tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
+
+        with suppress(OSError, AttributeError):  # this system does not fork
+            self.beside = Beside(work, self._hear)
+
+    def stop_beside(self) -> None:
+        """End branch and bound, from any thread; the search itself ends at its next look at `stops`."""
+        if self.beside is not None:
+            self.beside.kill()
+
+    def _hear(self, report: Report) -> None:
+        """Take in what branch and bound has found."""
+        if report.x is not None:
+            self.offer(report.x, report.by)
+        self.better_bound(report.bound)
+        self.infeasible = self.infeasible or (report.infeasible and self.x is None)
+        self.solved = self.solved or (report.solved and self.x is not None)
+
+    def _pause(self) -> None:
+        """Leave a sole processor to branch and bound for a while, once there is a point of a small program."""
+        used, self.busy = time.process_time() - self.busy, time.process_time()
+        if self.beside is not None and self.yields:
+            until = min(time.perf_counter() + PAUSE * used, self.until)
+            while self.beside.is_running and (left := until - time.perf_counter()) > 0.0 and not self.over():
+                self.beside.wait(min(left, WAIT_S))
+
+    def _by_configurations(self, found: Configurations) -> None:
         """Take requests' whole columns as one option each (M19), where the program has such requests."""
-        found = Configurations(self.program, self.lower, self.upper)
         known = moved_prices(self.warm.prices, self.task.rows_from, self.A.shape[0])
         pool, self.warm.prices, self.warm.pool = self.warm.pool, None, None
         if not found.is_fit:
@@ -238,6 +276,8 @@ class Search:
             if self.over():
                 return
             self._chosen(found, found.rounded(self._in(GENERATION_SHARE)))
+            if not self.over():
+                self._branch_beside()
         if not self.over():
             lp, kept = found.restricted(self.value)
             k = len(found.rest)
@@ -275,29 +315,33 @@ class Search:
         if self.x is None and not self.over():
             self._moved(self.greedy.free_point(), GREEDY)
 
-    def _relaxed(self, dive: float, core: bool = False) -> None:
+    def _relaxed(self) -> None:
         """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
-        began = time.perf_counter()
-        self._relax(FIRST_LP_SHARE * self.left_s)
-        self.is_large = time.perf_counter() - began > LARGE_SHARE * self.left_s
-        if self.relaxed is None:
-            # branch and bound as it is, until it has a point: no deadline may be worse than its own
-            if self.is_rough and not self.over():
-                self._whole(self.left_s, first=True)
-            if not self.over():
-                self._relax(self.left_s if self.x is None else TREE_SHARE * self.left_s)
-        if self.relaxed is not None and not self.over():
-            raised = np.clip(
-                np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper
-            )
-            for base in (self.greedy.near(self.relaxed), raised):
-                self._moved(base, ROUNDED)
-            if self.is_rough and not self.over():
-                self._complete(raised, ROUNDED)
-            if core and not self.over():
-                self._core(ROUNDING_SHARE * self.left_s)
-            if not self.over() and (self.is_rough or not self.is_large):
-                self._dive(dive * self.left_s)
+        began, limit = time.perf_counter(), self.left_s
+        if not self.is_rough:
+            self._branch_beside()
+        self._relax(FIRST_LP_SHARE * limit if self.is_rough else limit)
+        if self.relaxed is None and not self.over():
+            self._branch_beside()
+            self._relax(self.left_s)
+        self.is_large = time.perf_counter() - began > LARGE_SHARE * limit
+        if self.relaxed is None or self.over():
+            return
+        raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
+        for base in (self.greedy.near(self.relaxed), raised):
+            self._moved(base, ROUNDED)
+        if self.is_rough and not self.over():
+            self._complete(raised, ROUNDED)
+        if self.over():
+            return
+        self._branch_beside()
+        self._pause()
+        if not self.over():
+            self._core(ROUNDING_SHARE * self.share_s)
+            self._pause()
+        if not self.over() and (self.is_rough or not self.is_large):
+            self._dive(DIVE_SHARE * self.share_s)
+            self._pause()
 
     def _moved(self, base: Floats, by: str) -> None:
         """Offer a point after single moves."""
@@ -310,6 +354,17 @@ class Search:
     def left_s(self) -> float:
         """Seconds left."""
         return self.until - time.perf_counter()
+
+    @property
+    def share_s(self) -> float:
+        """Seconds left of which a part of the search may take its share: few where branch and bound needs them."""
+        return self.left_s / (1.0 + PAUSE) if self.yields else self.left_s
+
+    @property
+    def yields(self) -> bool:
+        """Whether a sole processor is left to branch and bound: a small program's point is far from the LP's bound."""
+        far = self.value - self.lp_bound > WEAK * abs(self.value)
+        return far and self.beside is not None and self.is_small and not self.is_rough and available_threads() == 1
 
     def over(self) -> bool:
         """Whether to stop: no time, told so, infeasible, or the gap is closed."""
@@ -327,9 +382,12 @@ class Search:
         value = float(self.cost @ x)
         if not value < self.value - 1e-9 * (1.0 + abs(value)) or not self.holds(x):
             return False
-        self.x, self.value = x, value
-        self.is_rough = by == GREEDY or (by in (LAST, REPAIRED) and self.warm.is_rough)
-        self._tell(Report(self.number, x, self.bound, by))
+        with self.lock:
+            if not value < self.value - 1e-9 * (1.0 + abs(value)):
+                return False
+            self.x, self.value, self.by = x, value, by
+            self.is_rough = by == GREEDY or (by in (LAST, REPAIRED) and self.warm.is_rough)
+            self._tell(Report(self.number, x, self.bound, by))
         return True
 
     def holds(self, x: Floats) -> bool:
@@ -344,12 +402,13 @@ class Search:
 
     def better_bound(self, bound: float) -> None:
         """Keep a bound, and report it if it is better by far enough to matter."""
-        if not bound > self.bound or not np.isfinite(bound):
-            return
-        self.bound = bound
-        if bound - self.told_bound > 1e-7 * (1.0 + abs(bound)):
-            self.told_bound = bound
-            self._tell(Report(self.number, None, bound))
+        with self.lock:
+            if not bound > self.bound or not np.isfinite(bound):
+                return
+            self.bound = bound
+            if bound - self.told_bound > 1e-7 * (1.0 + abs(bound)):
+                self.told_bound = bound
+                self._tell(Report(self.number, None, bound))
 
     # The relaxation -------------------------------------------------------------------------------------------------
 
@@ -442,7 +501,8 @@ class Search:
             point_of_lp, basis = warm.lp.getSolution(), warm.lp.getBasis()
             self.relaxed, self.reduced = np.array(point_of_lp.col_value), np.array(point_of_lp.col_dual)
             warm.basis = list(basis.col_status), list(basis.row_status)
-            self.better_bound(float(warm.lp.getInfo().objective_function_value))
+            self.lp_bound = float(warm.lp.getInfo().objective_function_value)
+            self.better_bound(self.lp_bound)
         elif found == status.kInfeasible:
             self.infeasible = True
         else:
@@ -451,7 +511,8 @@ class Search:
                 warm.basis = list(basis.col_status), list(basis.row_status)
             if (point := self._point_of(self.number)) is not None:
                 self.relaxed, self.reduced = point.x, point.reduced
-                self.better_bound(point.bound)
+                self.lp_bound = point.bound
+                self.better_bound(self.lp_bound)
 
     def _resolve(self, lower: Floats, upper: Floats) -> Floats | None:
         """Return the LP's point within other bounds; None if there is none below the best value, or no time."""
@@ -573,7 +634,7 @@ class Search:
         group = self.program.group
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
         chosen = changed.copy()
-        for size in REPAIRS[:1] if self.is_small and self.x is not None else REPAIRS:
+        for size in REPAIRS:
             rows = self.broken(base)
             touching = np.zeros(self.groups, dtype=bool)
             touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
@@ -598,11 +659,11 @@ class Search:
         found[order[:count]] = True
         return found
 
-    def _neighbourhoods(self, until_s: float) -> None:
-        """Search parts of the program around the best point until `until_s` seconds are left."""
+    def _neighbourhoods(self) -> None:
+        """Search parts of the program around the best point."""
         touches = self._touching()
         idle = kind = 0
-        while self.left_s > until_s and not self.over() and (idle < IDLE_PARTS or np.isfinite(self.task.time_limit_s)):
+        while not self.over() and (idle < IDLE_PARTS or np.isfinite(self.task.time_limit_s)):
             if self.x is None or not self.per_group.any():
                 return
             kind = (kind + 1) % 3
@@ -620,8 +681,9 @@ class Search:
             if chosen.sum() > 4 * self.size:  # requests of many columns: a part of each
                 chosen &= (self.rng.random(self.n) < 2.0 * self.size / chosen.sum()) | (self.x > self.lower)
             before = self.value
-            self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
+            self._around(chosen | self._loose(), min(PART_SHARE * self.share_s, PART_S), "neighbourhood")
             idle = 0 if self.value < before else idle + 1
+            self._pause()
 
     def _touching(self) -> sp.csr_array:
         """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""
@@ -684,24 +746,19 @@ class Search:
         status = self._branch(lp, min(seconds, self.left_s), by, whole, start, NODES)
         return bool(status == self.highspy.HighsModelStatus.kOptimal)
 
-    def _whole(self, seconds: float, first: bool = False) -> None:
-        """Run branch and bound on the whole program; with `first`, only until there is a point."""
-        self.wants_first = first
+    def _whole(self, seconds: float, start: Floats | None) -> None:
+        """Run branch and bound on the whole program."""
         program, statuses = self.program, self.highspy.HighsModelStatus
+        if (self.lower > self.upper).any():
+            self.infeasible = True
+            return
         lp = LinearProgram(
             self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
         )
         status = self._branch(
-            lp,
-            min(seconds, self.left_s),
-            "branch and bound",
-            lambda x: x,
-            None if first else self.x,
-            self.task.max_nodes,
-            True,
+            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, start, self.task.max_nodes, True
         )
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
-        self.wants_first = False
         if status == statuses.kOptimal and self.x is not None:
             self.solved = True
 
@@ -766,7 +823,7 @@ class Search:
                 values = np.array(out.mip_solution, dtype=np.float64)
                 ghost.found(float(lp.c @ values))  # HiGHS's own value of it may be the ghost's
                 self.offer(whole(values), by)
-            elif ghost.of(out.mip_primal_bound) or self._stops(self.number) or (self.wants_first and not self.is_rough):
+            elif ghost.of(out.mip_primal_bound) or self._stops(self.number) or self.solved or self.infeasible:
                 answer.user_interrupt = True
             if bounds:
                 self.better_bound(float(out.mip_dual_bound))

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.problem.exact_sums import enclosed_sums, exact_parts
+
 Floats = NDArray[np.float64]
 
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
@@ -97,24 +99,18 @@ def straddling(low: Floats, high: Floats, lower: Floats, upper: Floats) -> NDArr
 def work_out(
     where: NDArray[np.intp], low: Floats, high: Floats, cost: Floats, matrix: sp.csc_array, price: Floats
 ) -> None:
-    """Replace the intervals of some columns by their exact sums, rounded once."""
+    """Replace the intervals of some columns by their exact sums, or the two doubles around them."""
     count = np.diff(matrix.indptr)[where]
     start = np.concatenate(([0], np.cumsum(count)))
     at = np.arange(start[-1]) + np.repeat(matrix.indptr[where] - start[:-1], count)
     one, other = matrix.data[at], price[matrix.indices[at]]
-    product, rest = (-part for part in exact_products(one, other))
-    tiny = np.add.reduceat(np.append(lossy(one, other), 0.0), start[:-1]) * (count > 0)
-    products, rests, costs, starts = product.tolist(), rest.tolist(), cost[where].tolist(), start.tolist()
-    for k, j in enumerate(where.tolist()):
-        first, last = starts[k], starts[k + 1]
-        try:
-            value = fsum([costs[k], *products[first:last], *rests[first:last]])
-        except (OverflowError, ValueError):
-            continue
-        if isfinite(value):
-            error = float(tiny[k]) * SMALL
-            low[j] = nextafter(value, -inf) - error if value or error else 0.0
-            high[j] = nextafter(value, inf) + error if value or error else 0.0
+    product, rest = exact_products(-one, other)
+    least, most = enclosed_sums(cost[where], start, product, rest)
+    lost = np.add.reduceat(np.append(lossy(one, other), 0.0), start[:-1]) * (count > 0)
+    error, tiny = lost * SMALL, lost > 0.0
+    known = np.isfinite(least) & np.isfinite(most)
+    low[where[known]] = np.where(tiny, np.nextafter(least - error, -inf), least)[known]
+    high[where[known]] = np.where(tiny, np.nextafter(most + error, inf), most)[known]
 
 
 def lossy(one: Floats, other: Floats) -> Floats:
@@ -164,8 +160,7 @@ def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list
 def rounded_down(terms: list[Floats]) -> float:
     """Return the sum of exact terms, rounded down; -inf on overflow."""
     try:
-        every = np.concatenate(terms)
-        total = fsum(every[every != 0.0].tolist())
+        total = fsum(exact_parts(np.concatenate(terms)))
     except (OverflowError, ValueError):
         return -inf
     if not isfinite(total):

@@ -15,12 +15,13 @@ from copter.methods.blocks.program import sums_before
 from copter.methods.solve import solve
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
+from copter.problem.exact_sums import exact_parts
 from copter.settings import Settings
 from copter.shims.feasibility import exceeded, exceeded_by, two_products
 from copter.shims.greedy import carried, fill, offer, survey, takeable
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
-from copter.shims.tally import exact_parts, tally_columns
+from copter.shims.tally import tally_columns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
+from copter.problem.exact_sums import exact_parts
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
-from copter.shims.tally import exact_parts
 
 PROVEN = 1e-6  # relative gap within which a plan counts as equal to its certified bound
 

@@ -102,26 +102,3 @@ cdef tallied(BlockMatrix matrix, const int[::1] column_of_slot, bint plain):
             if coefficient != rint(coefficient):
                 whole_view[at] = 0
     return use, size, count, whole
-
-
-def exact_parts(const double[::1] values):
-    """Return numbers that do not overlap and have the same exact sum as finite values (Shewchuk 1997), a list."""
-    cdef double[64] part
-    cdef Py_ssize_t k
-    cdef int count = 0, i, kept
-    cdef double value, high, low, other
-    with nogil:
-        for k in range(values.shape[0]):
-            value, kept = values[k], 0
-            for i in range(count):
-                other = part[i]
-                high = value + other
-                low = high - value
-                low = (value - (high - low)) + (other - low)
-                if low != 0.0:
-                    part[kept] = low
-                    kept += 1
-                value = high
-            part[kept] = value
-            count = kept + 1
-    return [part[i] for i in range(count)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Hashable
@@ -18,8 +17,9 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
-from copter.problem.residuals import plan_gap
+from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
+from copter.settings import available_threads
 from copter.shims.asked import Ask
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import PROVEN, continuous_requests, without_plan
@@ -36,9 +36,10 @@ LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
 FIRST_OVER = 5.0  # an LP goes on after its time for this many times what the program's arrays take, until that is known
+MOST_END_SHARE = 0.2  # most of the time that is kept for the plan of a point
 FADE = 0.7  # factor on such times in each round that does not need them
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
-CHECK_ROOM = 1.5  # the last check begins this many times the longest check's time before the deadline
+CHECK_ROOM = 1.5  # the last check begins this many times the shortest check's time before the deadline
 SLICE_S = 0.02  # seconds between two looks at the callback, the clock and Ctrl-C
 SMALLEST_BOUND_GAIN = 1e-9  # a bound counts as better from this relative gain on
 
@@ -62,7 +63,7 @@ class TreeRoad:
         self.tree: Tree | None = None
         self._sent: Sent | None = None
         self._over_s: float | None = None  # seconds that an LP goes on after its time
-        self._end_s: float | None = None  # seconds that the plan of a point takes
+        self._end_s: float | None = None  # seconds that the plan of a point takes, from when it should begin
         self._is_rough = True  # whether the last plan is missing, or was found without LP and start
 
     def __del__(self) -> None:
@@ -110,7 +111,7 @@ class TreeRoad:
         if self._over_s is None or self._end_s is None:
             self._end_s = time.perf_counter() - began  # the plan is about as much work as the program
             self._over_s = FIRST_OVER * self._end_s
-        ask = replace(ask, until=ask.until - self._end_s)
+        ask = replace(ask, until=ask.until - min(self._end_s, MOST_END_SHARE * (ask.until - began)))
         start = None if previous is None else point_of(model, previous)
         hunt = Hunt(model, lp, ask)
         hunt.starts_rough = self._is_rough
@@ -119,11 +120,11 @@ class TreeRoad:
         running = self._begin(model, lp, start, ask)
         try:
             limit = ask.until - time.perf_counter()
-            if running is not None and processors() == 1:
+            if running is not None and available_threads() == 1:
                 # what the LP takes is lost to the search here
                 hunt.follow(running, time.perf_counter() + FIRST_SHARE * limit, first=True)
                 limit = LP_SHARE * (ask.until - time.perf_counter())
-            solution = self._solved(solve, min(limit, ask.until - time.perf_counter() - self._over_s))
+            solution = self._solved(solve, min(limit, ask.until - time.perf_counter() - self._over_s), lp)
             hunt.know(solution)
             if running is not None and solution.status is Status.DUAL_INFEASIBLE:
                 # without a bound branch and bound may never end: any plan will do
@@ -146,13 +147,16 @@ class TreeRoad:
                 hunt.follow(again)
                 again.stop()
         self._is_rough = hunt.is_rough
-        began = time.perf_counter()
+        began = min(time.perf_counter(), ask.until)  # on a busy machine the process may be woken late
         plan = hunt.plan(solution, running is not None)
         self._end_s = max(time.perf_counter() - began, FADE * self._end_s)
         return plan
 
-    def _solved(self, solve: Callable[[float], Solution], seconds: float) -> Solution:
+    def _solved(self, solve: Callable[[float], Solution], seconds: float, lp: LinearProgram) -> Solution:
         """Solve the LP, and learn how long it goes on after its time: its point is checked then."""
+        if seconds < LEAST_S and available_threads() == 1:  # the search needs the processor for what is left
+            self._over_s = FADE * (self._over_s or 0.0)
+            return unsolved(lp)
         began, seconds = time.perf_counter(), max(seconds, LEAST_S)
         solution = solve(seconds)
         over = max(time.perf_counter() - began - seconds, 0.0)
@@ -195,6 +199,16 @@ class TreeRoad:
         return self.tree
 
 
+def unsolved(lp: LinearProgram) -> Solution:
+    """Return the solution of an LP of which nothing is known."""
+    none, endless = float("nan"), float("inf")
+    bound = -endless if lp.sense == "min" else endless
+    x, y = np.full(lp.shape[1], none), np.full(lp.shape[0], none)
+    return Solution(
+        Status.TIME_LIMIT, none, bound, False, Residuals(*[endless] * 6), lambda: (x, y, x), why="no time for the LP"
+    )
+
+
 def kept_numbers(last: Sent, now: Sent) -> tuple[Ints, Ints]:
     """Return the numbers that the columns and the rows of a program had in the last one; -1 for new ones."""
     place = np.full(int(max(last.slots.max(initial=-1), now.slots.max(initial=-1))) + 1, -1, dtype=np.int64)
@@ -224,11 +238,6 @@ def same_matrix(one: LinearProgram, other: LinearProgram) -> bool:
     )
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def is_identity(numbers: Ints) -> bool:
     """Return whether each number is its own place."""
     return bool((numbers == np.arange(len(numbers))).all())
@@ -253,7 +262,7 @@ class Hunt:
         self.value = np.inf  # of the minimisation, without the constant
         self.by = ""
         self.waiting: list[tuple[Floats, str]] = []  # points that were not checked yet
-        self.check_s = self.check_at = 0.0  # longest time of one check; when the next one may be
+        self.check_s = self.check_at = 0.0  # shortest time of one check; when the next one may be
         self.tree_bound = self.lp_bound = -np.inf
         self.bound_counts = True
         self.starts_rough = False  # whether the last plan was found without LP and start
@@ -324,12 +333,12 @@ class Hunt:
         self.waiting = []
         for x, by in points:
             began = time.perf_counter()
-            late = began + self.check_s > self.ask.until and self.x is not None
+            late = self.x is not None and began + self.check_s > self.ask.until
             if late or not self.sign * float(self.lp.c @ x) < self.value:
                 break  # the rest is worse
             self.take(x, by)
             spent = time.perf_counter() - began
-            self.check_s = max(self.check_s, spent)
+            self.check_s = min(self.check_s or spent, spent)  # a busy machine makes any of them long
             self.check_at = time.perf_counter() + spent * (1.0 / CHECK_SHARE - 1.0)
 
     def _is_over(self) -> bool:

@@ -88,7 +88,7 @@ def test_points_hold(seed: int) -> None:
     whole = rng.random(n) < 0.7
     greedy = Greedy(
         sp.csc_array(matrix.astype(float)), low, high, np.zeros(n), np.full(n, 4.0), whole,
-        rng.integers(-5, 6, n).astype(float),
+        cost := rng.integers(-5, 6, n).astype(float),
     )  # fmt: skip
     for start in (greedy.free_point(), greedy.near(rng.random(n) * 4.0), inside.astype(float)):
         point = greedy.point(start, None, soon())
@@ -101,4 +101,4 @@ def test_points_hold(seed: int) -> None:
         assert (matrix @ point >= low - 1e-7).all()
         assert (matrix @ point <= high + 1e-7).all()
         if np.array_equal(start, inside):
-            assert greedy._cost @ point <= greedy._cost @ start + 1e-9
+            assert cost @ point <= cost @ start + 1e-9

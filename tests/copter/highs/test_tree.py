@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,7 +206,78 @@ def test_branch_and_bound_runs_again_without_a_start_that_it_takes_for_better(mo
 
     monkeypatch.setattr(Search, "_branch_once", first_wrong)
     search.offer(np.array([1.0, 0.0, 0.0]), "last plan")
-    search._whole(5.0)
+    search._whole(5.0, search.x)
     assert [start is None for start in starts] == [False, True]
     assert search.solved
     assert search.value == -7.0
+
+
+def children_of(parent: int) -> list[int]:
+    """The processes whose parent this is."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            number, rest = each.read_text().split(" (", 1)
+            if int(rest.rpartition(")")[2].split()[1]) == parent:
+                found.append(int(number))
+    return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> bool:
+    """Whether something becomes true."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed in /proc")
+
+
+@needs_proc
+def test_branch_and_bound_runs_beside_the_search_and_ends_with_its_task(tree: Tree) -> None:
+    tree.start(hard(60), None, None, None, 60.0, 0.0)
+    assert wait_for(lambda: children_of(tree._process.pid))
+    tree.stop()
+    end_of(tree)
+    assert not children_of(tree._process.pid)
+
+
+@needs_proc
+def test_the_fork_ends_with_a_killed_child() -> None:
+    tree = taken()
+    assert tree.wait_until_ready()
+    tree.start(hard(60), None, None, None, 60.0, 0.0)
+    assert wait_for(lambda: children_of(tree._process.pid))
+    forks = children_of(tree._process.pid)
+    tree._process.kill()
+    tree._process.wait()
+    assert wait_for(lambda: not any(Path(f"/proc/{fork}").exists() for fork in forks))
+    tree.close()
+
+
+@needs_proc
+def test_a_killed_fork_leaves_the_search_alone(tree: Tree) -> None:
+    tree.start(hard(60), None, None, None, 3.0, 0.0)
+    assert wait_for(lambda: children_of(tree._process.pid))
+    for fork in children_of(tree._process.pid):
+        os.kill(fork, signal.SIGKILL)
+    assert end_of(tree)[-1].finished
+    assert tree.is_alive
+    tree.start(program([5.0, 4.0, 3.0], [4.0, 3.0, 2.0], 5.0), None, None, None, 60.0, 0.0)
+    assert best_of(end_of(tree)).tolist() == [0.0, 1.0, 1.0]
+
+
+def test_a_system_that_does_not_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> int:
+        raise OSError("no processes here")
+
+    monkeypatch.setattr(os, "fork", none)
+    reports: list[Report] = []
+    one = program([3.0, 5.0, 4.0, 6.0], [2.0, 3.0, 2.0, 5.0], 7.0)
+    task = Task(1, one, None, None, None, 20.0, 0.0)
+    Search(task, one, Warm(), lambda _: False, lambda _: None, reports.append).run()
+    assert best_of(reports).tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert reports[-1].solved

@@ -1,0 +1,129 @@
+"""What each constant of the tree road is worth: halved and doubled, beside the road as it is, in turns.
+
+    python benchmarks/plan_ablation.py --write docs/results/plans_ablation.md
+
+The child process gets a changed constant before its first task. Figures depend on the time, so a change of a per cent
+is none: what tells is a plan that is missing, or worse by far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from plan_families import FAMILIES
+from plan_families_unseen import UNSEEN
+from plans import GAP
+
+import copter
+from copter.highs import tree
+
+# name of the module, constant, what it holds
+CONSTANTS = (
+    ("copter.highs.configurations", "KEPT", "configurations that the next round begins with"),
+    ("copter.highs.configurations", "HOLDS", "guard of rounding"),
+    ("copter.highs.search", "WEAK", "gap of an LP that says little"),
+    ("copter.highs.search", "PAUSE", "time left to branch and bound then"),
+    ("copter.highs.search", "SMALL_INTEGERS", "size of programs that do so"),
+    ("copter.highs.search", "FIRST_LP_SHARE", "time of the LP before branch and bound"),
+    ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
+    ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
+)
+TASKS = (("replicas-60", 0.1), ("lots-20", 1.0), ("assignment-120", 1.0), ("units-20", 0.3))
+PLAIN = tree.CHILD
+LATE_S = 0.01  # seconds over the deadline that count as late
+
+
+def outcome(task: tuple[str, float], rounds: int, seed: int, change: tuple[str, str, Any] | None) -> list[float]:
+    """Return the objectives of a family's rounds (NaN without a plan), as minimised, and how late the latest was."""
+    name, deadline_s = task
+    family = (FAMILIES | UNSEEN)[name](seed)
+    sign = 1.0 if family.model.sense == "min" else -1.0
+    before: Any = None
+    tree.CHILD = PLAIN
+    if change is not None:
+        module, constant, value = change
+        loaded = import_module(module)
+        before = getattr(loaded, constant)
+        setattr(loaded, constant, value)
+        tree.CHILD = PLAIN.replace("main()\n", f"import {module} as changed\nchanged.{constant} = {value!r}\nmain()\n")
+    found, late = [], 0.0
+    try:
+        session = copter.Session(family.model, copter.Settings(threads=1))
+        session.prepare()
+        for at in range(rounds):
+            if at:
+                family.churn(0.01)
+            began = time.perf_counter()
+            plan = session.solve_integer(deadline_s=deadline_s, gap=GAP)
+            late = max(late, time.perf_counter() - began - deadline_s)
+            found.append(sign * plan.objective)
+        session._tree_road.close()  # type: ignore[union-attr]
+    finally:
+        if change is not None:
+            setattr(import_module(change[0]), change[1], before)
+    return [*found, late]
+
+
+def told(base: list[list[float]], other: list[list[float]]) -> str:
+    """Return cells: geometric mean of how much worse the plans are, the worst task, plans lost, rounds late."""
+    factors, lost, late, worst = [], 0, 0, (0.0, "")
+    for (name, _), one, two in zip(TASKS, base, other, strict=True):
+        own = []
+        for a, b in zip(one[:-1], two[:-1], strict=True):
+            lost += math.isnan(b) - math.isnan(a)
+            if not (math.isnan(a) or math.isnan(b)):
+                own.append((b - a) / max(abs(a), 1e-9))
+        late += (two[-1] > LATE_S) - (one[-1] > LATE_S)
+        factors += own
+        mean = sum(own) / max(len(own), 1)
+        worst = max(worst, (mean, name))
+    mean = sum(factors) / max(len(factors), 1)
+    return f"{100.0 * mean:+.2f}% | {worst[1]} {100.0 * worst[0]:+.2f}% | {lost:+d} | {late:+d}"
+
+
+def main() -> None:
+    """Measure all, and print the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    lines = []
+    base = [outcome(task, given.rounds, given.seed, None) for task in TASKS]
+    again = [outcome(task, given.rounds, given.seed, None) for task in TASKS]
+    lines.append(f"| the road as it is, once more | – | {told(base, again)} | noise |")
+    print(lines[-1], flush=True)
+    for module, constant, what in CONSTANTS:
+        value = getattr(import_module(module), constant)
+        for word, factor in (("half", 0.5), ("double", 2.0)):
+            changed = type(value)(value * factor)
+            other = [outcome(task, given.rounds, given.seed, (module, constant, changed)) for task in TASKS]
+            path = module.removeprefix("copter.").replace(".", "/") + ".py"
+            lines.append(f"| `{path} {constant}` | {word} | {told(base, other)} | {what} |")
+            print(lines[-1], flush=True)
+    tasks = ", ".join(f"{name} at {deadline:g} s" for name, deadline in TASKS)
+    page = (
+        "# Ablation of the tree road\n\n"
+        f"Made by `python benchmarks/plan_ablation.py --rounds {given.rounds} --seed {given.seed}`: each constant "
+        f"halved and doubled. Tasks: {tasks}; {given.rounds} rounds each with 1% churn, on one processor. All figures "
+        "depend on the time; the first line is the road beside itself.\n\n"
+        "| constant | change | worse by (mean) | worst task | plans lost | tasks late by 0.01 s | what it holds |\n"
+        "|---|---|---:|---|---:|---:|---|\n"
+        + "\n".join(lines)
+        + "\n\nHow plans are made: [plans.md](../method/plans.md). "
+        "The solver's own constants: [ablation.md](ablation.md).\n"
+    )
+    if given.write is not None:
+        given.write.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
