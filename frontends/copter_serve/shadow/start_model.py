@@ -354,7 +354,7 @@ def _ordered(
 def _start(view: ClusterView, job: WatchedJob, board: Board, limits: dict[str, float]) -> Start | None:
     """Start a job in the first way that fits now; its amounts are then in use."""
     for way in job.ways:
-        if any(amount > 0.0 and not within(amount, limits[name]) for name, amount in way.counts.items()):
+        if way.unclear or any(amount > 0.0 and not within(amount, limits[name]) for name, amount in way.counts.items()):
             continue
         amounts = way.amounts if not way.stages else _chosen(view.tree, way)
         if amounts is None or not view.tree.room(way.queue, amounts):

@@ -11,7 +11,7 @@ import io
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from copter_serve.queues import QueueError
@@ -524,19 +524,16 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
         if note not in kept.view.not_modelled:
             kept.view.not_modelled.append(note)
         bare = Pod(name, {**need, PODS: max(need.get(PODS, 0.0), float(max(least, 1)))}, kept.hosts.reach({}))
-        found = job(name, [bare], unsure="")
         whole_fits = any(
             host.node.is_sure()
             and all(host.node.free.get(key, 0.0) + 1e-9 >= value for key, value in bare.need.items())
             for key_name, host in kept.hosts.all.items()
             if key_name in bare.reach
         )
-        if least > 1 and not whole_fits:
-            # it is not known how its amounts are dealt to its pods
-            loose = Pods(max(least, 1), {key: value / max(least, 1) for key, value in bare.need.items()}, bare.reach)
-            ways = tuple(Way(way.queue, way.amounts, (loose,), way.counts) for way in found.ways)
-            return [_with(found, ways, found.unclear or "its pods do not exist yet, and do not fit one node together")]
-        return [found]
+        apart = "its pods do not exist yet, and do not fit one node together"
+        found = job(name, [bare], unsure=apart if least > 1 and not whole_fits else "")
+        # its pods may tolerate more, and its amounts be dealt to nodes in any way: the bound has them in all
+        return [replace(found, ways=(*found.ways, *(replace(way, pods=(), unclear=note) for way in found.ways)))]
     if not waiting:
         return []
     needed = max(0, least - len(placed))
@@ -553,22 +550,6 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
     found_jobs = [job(name, gang)] if gang else []
     found_jobs += [job(pod.name, [pod], after=name if gang else "") for pod in rest]
     return found_jobs
-
-
-def _with(job: WatchedJob, ways: tuple[Way, ...], unclear: str) -> WatchedJob:
-    return WatchedJob(
-        job.id,
-        job.queue,
-        job.priority,
-        job.options,
-        job.running,
-        job.came_s,
-        held=job.held,
-        pod=job.pod,
-        ways=ways,
-        unclear=unclear,
-        after=job.after,
-    )
 
 
 def _unread(document: Document) -> str:

@@ -64,7 +64,7 @@ class Partition:
     shares : bool
         Whether jobs may share CPUs.
     allowed, denied : dict of str to frozenset of str
-        Accounts and QOS; none in `allowed` for all.
+        Accounts, QOS and groups; none in `allowed` for all.
     """
 
     name: str
@@ -311,10 +311,13 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
     for key, single, allow, deny in (
         ("account", "accounts", "allowed_accounts", "denied_accounts"),
         ("qos", "qos", "allowed_qos", "denied_qos"),
+        ("group", "groups", "allowed_groups", "denied_groups"),
     ):
         allowed = words(part(at, "at", single, "allowed") or part(at, "at", allow))
         denied = words(part(at, "at", single, "deny") or part(at, "at", deny))
-        if allowed and "ALL" not in allowed:
+        if key != "group":  # accounts and QOS are the same in capitals
+            allowed, denied = [each.lower() for each in allowed], [each.lower() for each in denied]
+        if allowed and not {"all", "ALL"} & set(allowed):
             partition.allowed[key] = frozenset(allowed)
         if denied and not allowed:
             partition.denied[key] = frozenset(denied)

@@ -360,6 +360,49 @@ def test_tasks_of_a_node_are_limited() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "asks", "bound"),
+    [
+        ({"groups": {"allowed": "physics,chem"}}, {"group_name": "bio"}, 1.0),
+        ({"groups": {"allowed": "physics,chem"}}, {}, 1.0),
+        ({"accounts": {"allowed": "lab,hpc", "deny": ""}}, {"account": "other"}, 1.0),
+        ({"accounts": {"allowed": "lab,hpc", "deny": "lab"}}, {"account": ""}, 1.0),
+        ({"accounts": {"allowed": "", "deny": "Lab,hpc"}}, {"account": "lab"}, 0.0),
+        ({"qos": {"allowed": "high", "deny": ""}}, {"qos": "normal"}, 0.0),
+        ({"qos": {"allowed": "", "deny": "normal"}}, {"qos": "normal"}, 0.0),
+    ],
+)
+def test_a_job_that_its_partition_does_not_name_is_not_named(rules: Document, asks: Document, bound: float) -> None:
+    """A user has more groups than the one that is told, and an account is allowed with those below it."""
+    view = partitioned(rules, [job(2, per_node="gpu:1", **asks)], machine("n1"))
+    assert named(view) == ({}, bound)
+    assert bool(view.jobs[0].unclear) == (bound > 0.0)
+    assert bool(view.jobs[0].held) == (bound == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "asks"),
+    [
+        ({"groups": {"allowed": "physics,chem"}}, {"group_name": "chem"}),
+        ({"groups": {"allowed": "physics"}}, {"group_name": "root", "user_name": "root"}),
+        ({"groups": {"allowed": "ALL"}, "accounts": {"allowed": "ALL"}, "qos": {"allowed": "ALL"}}, {"account": "lab"}),
+        ({"accounts": {"allowed": "Lab", "deny": "lab"}}, {"account": "lab"}),
+        ({"accounts": {"allowed": "", "deny": "hpc"}, "qos": {"allowed": "HIGH"}}, {"account": "lab", "qos": "high"}),
+    ],
+)
+def test_a_job_that_its_partition_names_starts(rules: Document, asks: Document) -> None:
+    assert named(partitioned(rules, [job(2, per_node="gpu:1", **asks)], machine("n1")))[0] == {"2": ["n1"]}
+
+
+def test_of_two_partitions_the_one_that_surely_takes_a_job_counts_in_the_plan_and_both_in_the_bound() -> None:
+    nodes = [machine("n1", partitions=["all"]), machine("n2", "gpu:a100:2", partitions=["closed"])]
+    rules = {"name": "closed", "groups": {"allowed": "physics"}}
+    jobs = [job(number, per_node=f"gpu:{gpus}", partition="all,closed") for number, gpus in ((2, 4), (3, 2))]
+    view = view_of(jobs, read_cluster("nodes.json", {"nodes": nodes, "partitions": [rules]}))
+    assert named(view) == ({"2": ["n1"]}, 6.0)
+    assert not any(each.unclear for each in view.jobs)
+
+
+@pytest.mark.parametrize(
     "asks",
     [
         {"deadline": {"set": True, "infinite": False, "number": 1_764_000_500}},
@@ -441,6 +484,17 @@ def test_the_job_that_fits_is_named_beside_the_one_that_does_not() -> None:
     found = volcano(node("n1", 1), node("n2", 1), queue("q"), *gang("a", 1, spec_of(2)), *one)
     assert named(found) == ({"ns/one": ["n1"]}, 1.0)
     assert any("do not exist yet" in each for each in found.not_modelled)
+
+
+def test_amounts_of_pods_that_do_not_exist_count_in_the_bound_however_they_are_dealt() -> None:
+    """Two pods of one GPU leave two on the larger node; both on it, or by its taint none, would leave one or fewer."""
+    later = gang("later", 2, phase="Pending")
+    later[0]["spec"]["minResources"] = {GPU: "2", "cpu": "2"}
+    found = volcano(node("n1", 3), node("n2", 1), queue("q"), *gang("a", 1, spec_of(2)), *later)
+    assert named(found)[1] == 4.0
+    tainted = node("n1", 2)
+    tainted["spec"] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+    assert named(volcano(tainted, queue("q"), *later)) == ({}, 2.0)
 
 
 def test_memory_of_queues_and_nodes() -> None:
