@@ -131,7 +131,7 @@ def complete(run: Run, asked: Asked) -> Run:
     if run.ended is None:
         return run
     less = "; --judge N judges the last N rounds only, part after part, and takes less memory" if asked.judged else ""
-    raise ValueError(f"copter's replay ended after {len(run.rows)} rounds: it {run.ended.removeprefix('it ')}{less}")
+    raise ValueError(f"copter's replay ended after {len(run.rows)} rounds: {run.ended}{less}")
 
 
 def of_tape(tape: str, options: Options) -> dict[str, Any]:
