@@ -40,8 +40,8 @@ def waiting_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneT
     -------
     dict
         ``jobs``; ``refused``; ``never_run``, those without GPUs in any round; ``still_waiting``; ``longest_wait_h``, of
-        a job still waiting; ``latency_ratio`` (``max`` and ``mean``), in which an unfinished job counts with its time without GPUs
-        so far (B45).
+        a job still waiting; ``latency_ratio`` (``max`` and ``mean``), in which an unfinished job counts with its time
+        without GPUs so far (B45).
     """
     known, now_s = {job.id: job for job in jobs}, end_s(result)
     submit_s, first_s, queue_s = _columns(result, "submit_s", "first_start_s", "queue_s")
