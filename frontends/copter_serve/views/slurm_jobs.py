@@ -223,10 +223,15 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
     for sign, why in (
         (description, f"Slurm says {description!r}"),
         (asks("het_job_id"), "it starts with the other parts of its heterogeneous job"),
-        (asks("licenses"), "it needs licenses, which are not in the documents"),
+        (
+            asks("licenses") or "license/" in text(document.get("tres_req_str")),
+            "it needs licenses, which are not in the documents",
+        ),
         (asks("resv_name"), f"it waits for the reservation {document.get('resv_name')}"),
-        (asks("burst_buffer"), "it needs a burst buffer"),
-        (asks("cluster_features"), "it may start on another cluster"),
+        (asks("burst_buffer") or "bb/" in text(document.get("tres_req_str")), "it needs a burst buffer"),
+        (asks("cluster_features") or asks("federation_siblings_viable"), "it may start on another cluster"),
+        (bool(set("<>=&|!") & set(text(document.get("extra")))), "it asks for what nodes tell beside their features"),
+        (asks("segment_size") and job.nodes > 1, "it asks for blocks of nodes (--segment)"),
         (asks("batch_features"), "it asks for features of its first node"),
         (any(name.partition(":")[0] in (SHARD, "gres/mps") for name in job.wanted), "parts of GPUs are not modelled"),
         (asks("tres_per_socket"), "it asks for devices by socket"),
@@ -237,7 +242,8 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
         (asks("network"), "it asks for a network"),
         (asks("deadline"), "it must end before its deadline"),
         (
-            0.0 < (number(document.get("tasks_per_tres")) or 0.0) < UNSET and GPU not in job.wanted,
+            0.0 < (number(document.get("tasks_per_tres")) or 0.0) < UNSET
+            and job.tasks > (number(document.get("tasks_per_tres")) or 0.0) * job.wanted.get(GPU, 0.0),
             "it deals tasks to GPUs, and does not say how many",
         ),
         (

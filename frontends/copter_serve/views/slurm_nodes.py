@@ -243,6 +243,8 @@ def _node(where: str, each: Any, cluster: Cluster) -> None:
         _or_inf(number(each.get("temporary_disk"))),
         used,
     )
+    if text(each.get("gpu_spec")) or number(each.get("res_cores_per_gpu")):
+        machine.node.unclear = "it keeps cores for jobs with GPUs (RestrictedCoresPerGPU)"
     owner, label = text(each.get("owner")), text(each.get("mcs_label"))
     if owner:
         machine.node.owner = owner
@@ -264,7 +266,7 @@ def _put(machine: Machine, states: set[str], reservation: str, cluster: Cluster)
         node.closed = f"it is {' '.join(closing) or 'in no state that is told'}"
     elif reservation:
         node.closed = f"it is reserved by {reservation}"
-    elif states & UNCLEAR:
+    elif states & UNCLEAR and not node.unclear:
         node.unclear = f"it is {' '.join(sorted(states & UNCLEAR))}"
     machine.state = next((name for name in ("ALLOCATED", "MIXED", "IDLE") if name in states), "")
     if machine.state == "ALLOCATED":

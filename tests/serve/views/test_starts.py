@@ -204,6 +204,11 @@ def test_holds(asks: Any) -> None:
         {"core_spec": 2},
         {"reboot": True},
         {"state_description": "Nodes required for job are DOWN"},
+        {"extra": "mem>100"},
+        {"federation_siblings_viable": "c1,c2"},
+        {"tres_req_str": "cpu=1,node=1,license/matlab=1"},
+        {"tres_req_str": "cpu=1,node=1,bb/datawarp=10G"},
+        {"tasks": 4, "tasks_per_tres": 1},
     ],
 )
 def test_what_is_not_modelled_is_not_named_and_counts_in_the_bound(asks: Any) -> None:
@@ -212,6 +217,14 @@ def test_what_is_not_modelled_is_not_named_and_counts_in_the_bound(asks: Any) ->
     assert named(view)[0] == {}
     if "features" not in asks:
         assert named(view)[1] == 1.0
+
+
+def test_cores_kept_for_jobs_with_gpus_and_blocks_of_nodes_are_not_modelled() -> None:
+    for kept in ({"gpu_spec": "0-7"}, {"res_cores_per_gpu": 2}):
+        assert named(slurm([job(2, 16, "gpu:1")], [machine("n1", **kept)])) == ({}, 1.0)
+    two = {"tres_req_str": "cpu=2,node=2", "node_count": 2, "tasks": 2, "per_node": "gpu:1"}
+    assert named(slurm([job(2, 2, **two, segment_size=2)], [A, B])) == ({}, 2.0)
+    assert named(slurm([job(2, 2, **two, segment_size=0)], [A, B]))[0]
 
 
 def test_running_tasks_count_against_the_limit_of_their_array() -> None:
