@@ -293,12 +293,13 @@ def _most(node: Node, pods: Pods) -> int:
             most = min(most, math.floor(free / amount + 1e-9)) if within(amount, free) else 0
     if pods.devices:
         part = pods.part_on(node)
-        if not node.devices or part > 1.0 + 1e-9:
+        spare = math.floor((node.maybe.get(node.device, 0.0) + 1e-9) / part)
+        hold = max((sum(within(part, free) for free in world) for world in node.devices), default=0)
+        if part > 1.0 + 1e-9 or hold + spare < pods.devices:
             return 0
         each = [
             sum(math.floor(free / part + 1e-9) for free in world if free < FULL or part < 1.0) for world in node.devices
         ]
-        spare = math.floor((node.maybe.get(node.device, 0.0) + 1e-9) / part)
         whole = [sum(free >= FULL for free in world) for world in node.devices]
         most = min(most, (max(max(each), max(whole)) + spare) // pods.devices)
     if (pods.alone and (node.users if pods.alone == "*" else node.users - {pods.alone})) or node.owner == "*":

@@ -31,7 +31,14 @@ from copter_serve.views.documents import (
     whole,
 )
 from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, keep_apart, needs_of, occupy, resized, unread
-from copter_serve.views.kube_shared_gpus import MEMORY_LABEL, arrangements, is_reservation, memory_of, shared_of
+from copter_serve.views.kube_shared_gpus import (
+    MEMORY_LABEL,
+    arrangements,
+    is_idle_reserved,
+    is_reservation,
+    memory_of,
+    shared_of,
+)
 from copter_serve.views.starts import Pods, Way
 from copter_serve.views.view import GPUS, ClusterView, ViewError, WatchedJob, pooled
 
@@ -231,6 +238,8 @@ def _note_unseen(kinds: Kinds, kept: Kept) -> None:
         for kind in ("Node", "PodGroup")
         for each in kinds.get(kind, [])
     }
+    if any(not part(each, "spec", "parentQueue") for each in kinds["Queue"]):
+        lines.append("whether this release of KAI starts jobs of queues without a queue above them: older ones do not")
     if len(pools) > 1:
         lines.append(f"pools of nodes ({NODE_POOL}): every job is taken to reach every node")
 
@@ -271,8 +280,11 @@ def _states(queues: Sequence[Document], kept: Kept) -> None:
             own[name] = f"queue {name} is {state}"
         elif part(each, "metadata", "deletionTimestamp"):
             own[name] = f"queue {name} is being deleted"
+        above = part(each, "spec", "parentQueue")
         if kept.source == "volcano" and (why := _unread_queue(each)):
             unsure[name] = f"{why} of queue {name} is not modelled"
+        elif kept.source == "kai" and above and name not in parents:
+            unsure[name] = f"queue {above}, above queue {name}, is not among the documents"
         for locked in entries("status.reservation.nodes", part(each, "status", "reservation", "nodes")):
             if kept.source == "volcano" and locked in kept.hosts.all:
                 node = kept.hosts.all[locked].node
@@ -410,6 +422,10 @@ def _share_gpus(hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod
     """Set the nodes' GPUs, in every arrangement of the parts that are in use."""
     groups = {named(each): each for each in kinds.get("Pod", []) if isinstance(part(each, "metadata", "name"), str)}
     on: dict[str, list[Pod]] = {}
+    reserving: dict[str, list[Document]] = {}
+    for each in kinds.get("Pod", []):
+        if is_reservation(each) and part(each, "status", "phase") not in ENDED:
+            reserving.setdefault(str(part(each, "spec", "nodeName")), []).append(each)
     for pod in [*loose, *(each for members in pods.values() for each in members)]:
         if pod.node in hosts.all:
             on.setdefault(pod.node, []).append(pod)
@@ -429,6 +445,8 @@ def _share_gpus(hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod
                 if pod.devices
             ],
         )
+        if is_idle_reserved([groups[pod.name] for pod in on.get(name, []) if pod.devices], reserving.get(name, [])):
+            node.unclear = node.unclear or "a GPU of it is reserved for parts that no pod uses"
         free = max(map(sum, node.devices))
         node.free[device] = min(map(sum, node.devices))
         node.maybe[device] = free - node.free[device]

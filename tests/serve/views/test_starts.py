@@ -626,6 +626,42 @@ def memory_node(gpus: int) -> Document:
     return found
 
 
+def test_a_gpu_that_is_reserved_for_parts_is_not_free() -> None:
+    kept = {
+        "kind": "Pod",
+        "metadata": {"name": "r", "namespace": "kai-resource-reservation", "labels": {"runai-gpu-group": "g"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {GPU: "1"}}}]},
+        "status": {"phase": "Running"},
+    }
+    kept["metadata"]["annotations"] = {"pod-group-name": "none"}
+    whole, used = pod("d-0", "d", 2), part("a", "n1", "g", gpu_fraction="0.5")
+    assert named(kai({}, [node("n1", 2)], whole, kept)) == ({}, 2.0)
+    assert named(kai({}, [node("n1", 2)], pod("d-0", "d", 1), used, kept))[0] == {"ns/d": ["n1"]}
+
+
+def test_parts_of_more_gpus_than_a_node_has_are_out_of_the_bound() -> None:
+    many = part("a", gpu_fraction="0.5", gpu_fraction_num_devices="5")
+    assert named(kai({}, [node("n1", 4)], many)) == ({}, 0.0)
+
+
+def test_a_queue_below_one_that_is_not_told_is_unclear() -> None:
+    raw = {
+        "queues": [{"metadata": {"name": "q"}, "spec": {"parentQueue": "gone"}}],
+        "nodes": [node("n1", 2)],
+        "pods": [pod("d-0", "d", 1)],
+        "podGroups": [group("d", "q", "scheduling.run.ai/v2alpha2")],
+    }
+    view = pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": raw}).encode()))
+    assert named(view) == ({}, 1.0)
+    assert "queue gone, above queue q" in view.jobs[0].unclear
+    assert any("older ones do not" in each for each in kai({}, [node("n1", 2)], pod("d-0", "d", 1)).not_modelled)
+
+
+def test_a_pod_of_another_operating_system_is_unclear() -> None:
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, spec_of(2, os={"name": "windows"})))) == ({}, 2.0)
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, spec_of(2, os={"name": "linux"}))))[0]
+
+
 def test_parts_of_a_gpu_must_fit_one_gpu() -> None:
     half, more = part("a", "n1", gpu_fraction="0.5"), part("b", "n1", gpu_fraction="0.6")
     nearly = part("c", gpu_fraction="0.9")
