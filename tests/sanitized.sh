@@ -11,6 +11,7 @@ ROOMS=(tests/copter/model tests/copter/problem tests/copter/storage tests/copter
 CAMPAIGNS=("interrupted at" "ended by a timer" "edited sessions" "recorded while")
 
 library=$(${CC:-gcc} -print-file-name=libasan.so)
+cxx=$(${CC:-gcc} -print-file-name=libstdc++.so.6)  # loaded with it, so that it finds what it watches of exceptions
 [ -f "$library" ] || { echo "check-sanitizer needs gcc with libasan (Debian: apt-get install gcc)" >&2; exit 3; }
 mkdir -p build/sanitized
 find build/sanitized -name '*.py*' -not -path '*/build/*' -type f -delete
@@ -25,7 +26,7 @@ CFLAGS="-fsanitize=address -fno-omit-frame-pointer -g1" LDFLAGS="-fsanitize=addr
 # Python's own objects come from malloc too, so that they are watched; a report goes to a file, from a child too.
 rm -f report.*
 watched() {
-  LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1:log_path=$PWD/report \
+  LD_PRELOAD="$library $cxx" ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1:log_path=$PWD/report \
     PYTHONMALLOC=malloc OMP_NUM_THREADS=2 PYTHONPATH=$PWD:$PWD/frontends:$PWD/benchmarks "$PYTHON" "$@"
 }
 failed=0
