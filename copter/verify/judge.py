@@ -71,7 +71,7 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
             yield f"the point violates its rows by {norm:.3g} ({most:.3g} at most)"
         return
     decimal = np.bincount(row, (a % 1 > 0) | (b % 1 > 0), m) > 0
-    spare = (added(row, abs(terms), m) + abs(np.where(total < low, low, high))) * Fraction(U) * decimal
+    spare = (added(row, abs(terms), m) + abs(np.clip(total, low, high))) * Fraction(U) * decimal
     resources, names = {row: name for name, row in program.row_of.items()}, list(program.requests)
     for row in np.flatnonzero((off > 0) & (off > spare)).tolist():
         k = np.searchsorted(flat.own_first, row, side="right") - 1
