@@ -12,6 +12,7 @@ import numpy as np
 from families import Instance, make_family
 from families.protocol import Outcome, SolverOptions
 
+from copter.errors import SnapshotError
 from copter.tape import recorded
 from copter_frontends.replay.peers import HIGHS_WAYS, MILP_WAY, PEERS
 from copter_frontends.replay.runs import Asked, Run, run_copter, run_peer
@@ -76,7 +77,7 @@ class Rounds:
             self.record(tape)
             asked = Asked(str(tape), threads=self.options.solver.threads or None)
             asked = replace(asked, peer_time_limit_s=self.options.time_limit_s, judged=self.options.judged is None)
-            self.options.say(copter := complete(run_copter(asked), asked))
+            self.options.say(copter := complete(run_judged(asked), asked))
             peers = {name: self.replayed(name, asked) for name in self.options.peers}
         return self.summary(copter, peers)
 
@@ -126,12 +127,23 @@ class Rounds:
         }
 
 
+LESS = "; --judge N judges the last N rounds only, part after part, and takes less memory"
+
+
+def run_judged(asked: Asked) -> Run:
+    """copter's replay; ValueError with what takes less memory if it cannot be judged."""
+    try:
+        return run_copter(asked)
+    except SnapshotError as error:
+        raise ValueError(f"{error}{LESS}") from error
+
+
 def complete(run: Run, asked: Asked) -> Run:
     """The run; ValueError with its reason if it ended before its last round."""
     if run.ended is None:
         return run
-    less = "; --judge N judges the last N rounds only, part after part, and takes less memory" if asked.judged else ""
-    raise ValueError(f"copter's replay ended after {len(run.rows)} rounds: it {run.ended.removeprefix('it ')}{less}")
+    less = LESS if asked.judged else ""
+    raise ValueError(f"copter's replay ended after {len(run.rows)} rounds: {run.ended}{less}")
 
 
 def of_tape(tape: str, options: Options) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from families.protocol import CHANGES, SolverOptions
 from harness import WAYS, Options, Rounds, of_tape
 
 from copter.errors import SnapshotError
+from copter_frontends.replay.own_memory import limit_to_available
 
 
 def parser() -> argparse.ArgumentParser:
@@ -111,12 +112,15 @@ def main() -> None:
     arguments = command.parse_args()
     options = options_of(command, arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes are ended too
+    limit_to_available()
     try:
         rounds = Rounds(options) if arguments.tape is None else None
         result = of_tape(arguments.tape, options) if rounds is None else {}
         result = result if rounds is None else rounds.run()
     except (ValueError, SnapshotError) as error:
         command.error(str(error))
+    except MemoryError as error:
+        command.error(f"out of memory: {error or 'the machine has no more'}; a smaller --scale takes less")
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

@@ -252,6 +252,9 @@ def whole(tapes: Sequence[Tape], folder: Path, command: str) -> int:
                 return 1
             found = json.loads(done.stdout.splitlines()[-1]) | {"programs_s": programs_s(path)}
             run = runs.run_copter(runs.Asked(str(path), settings={"threads": 1}, threads=1))
+        if run.ended is not None:
+            print(f"{tape.name}: copter's replay ended after {len(run.rows)} rounds: {run.ended}")
+            return 1
         found["replayed_s"] = sum(row["edit_s"] + row["solve_s"] for row in run.rows)
         found["solves"] = len(run.rows)
         found["how"] = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
@@ -283,9 +286,13 @@ def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, A
     try:
         done = [runs.run_copter(asked)]
     except SnapshotError as error:
+        print(f"{tape.name}: copter: {error}", flush=True)
         return {"lines": [f"copter: {error}"], "failed": True}
     ways = [way for name in peers if installed(name) for way in PEERS[name][1]]
     done += [runs.run_peer(way, asked) for way in ways]
+    for run in done:
+        if run.ended is not None:
+            print(f"{tape.name}: {run.solver}: {run.ended}", flush=True)
     lines = load_of(told(path)) + table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
@@ -296,7 +303,8 @@ def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
     done = [runs.run_copter(asked)]
     done += [replace(runs.run_copter(replace(asked, **more)), solver=name) for name, more in COPTERS.items()]
     lines = table([runs.summary(run) for run in done], done, described(Path(asked.tape)))
-    return {"lines": lines[2:], "failed": any(row["verified"] is False for run in done for row in run.rows)}
+    failed = any(run.ended is not None or any(row["verified"] is False for row in run.rows) for run in done)
+    return {"lines": lines[2:], "failed": failed}
 
 
 def write_page(folder: Path) -> None:

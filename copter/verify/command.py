@@ -3,18 +3,22 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .judge import verify
 from .program import Path, Unusable
 from .tree import is_proof, is_rejected
 
 
-def main(paths: Sequence[Path]) -> int:
-    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
+def main(paths: Sequence[Path], heard: Callable[[Path, int], object] = lambda path, rounds: None) -> int:
+    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file.
+
+    `heard` is called with a file and the rounds judged so far, before the first and after each.
+    """
     wrong, unusable = 0, False
     for path in paths:
         counts = Counter(rounds=0, accepted=0, rejected=0)
+        heard(path, 0)
         try:
             if not os.path.isfile(path) and os.path.exists(path):
                 raise Unusable("it is no ordinary file, and may have no end")
@@ -26,6 +30,7 @@ def main(paths: Sequence[Path]) -> int:
                     print(f"{path}: {checked[0]}: the rounds before it are judged", file=sys.stderr)
                     continue
                 counts.update(("rounds", "rejected" if faults else "accepted" if checked else "unanswered", *checked))
+                heard(path, counts["rounds"])
                 for fault in faults:
                     print(f"{path}: round {number} is rejected: {fault}")
         except (Unusable, OSError, MemoryError) as error:

@@ -53,13 +53,13 @@ def multipliers(program: Program, flat: Flat, told: Any) -> Any:
 
 def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: Any = None) -> Iterator[str]:
     """Yield the faults of an LP's point, within the tolerances (F8), or of a plan, in rational numbers."""
-    number: Any = rational if tolerances is None else np.asarray
     columns, at = np.flatnonzero(x), np.flatnonzero(x[flat.column])
     worth = float(sum((rational(flat.cost[columns]) * rational(x[columns])).tolist()))
     worth = program.sign * worth + program.offset + (point_worth(program, flat, x) if is_concave(program) else 0.0)
     if not abs(worth - told) <= NEAR * (1 + abs(told)):
         yield f"objective {told!r}, its point is worth {worth!r}"
     row, a, b, m = flat.row[at], flat.value[at], x[flat.column[at]], len(flat.row_low)
+    number: Any = np.asarray if tolerances is not None or are_whole(a, b, flat.row_low, flat.row_high) else rational
     terms, low, high = number(a) * number(b), number(flat.row_low), number(flat.row_high)
     total = added(row, terms, m)
     off = np.maximum(np.maximum(low - total, total - high), 0)
@@ -71,7 +71,7 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
             yield f"the point violates its rows by {norm:.3g} ({most:.3g} at most)"
         return
     decimal = np.bincount(row, (a % 1 > 0) | (b % 1 > 0), m) > 0
-    spare = (added(row, abs(terms), m) + abs(np.where(total < low, low, high))) * Fraction(U) * decimal
+    spare = (added(row, abs(terms), m) + abs(np.clip(total, low, high))) * Fraction(U) * decimal
     resources, names = {row: name for name, row in program.row_of.items()}, list(program.requests)
     for row in np.flatnonzero((off > 0) & (off > spare)).tolist():
         k = np.searchsorted(flat.own_first, row, side="right") - 1
@@ -80,6 +80,13 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
     integer = np.array([request["integer"][0] for request in program.requests.values()], bool)[flat.owner]
     for j in np.flatnonzero((out > 0) | (integer & (x % 1 != 0))).tolist():
         yield f"request {names[flat.owner[j]]!r} has a column that is not whole or out of its bounds"
+
+
+def are_whole(a: Any, b: Any, low: Any, high: Any) -> bool:
+    """Whether floats add up a times b and compare it with sides exactly: all are whole, and no sum comes near 2^53."""
+    given = a, b, low[abs(low) < inf], high[abs(high) < inf]
+    most = abs(a * b).sum() + max(abs(each).max(initial=0.0) for each in given)
+    return bool(most < 0.5 / U) and all((each % 1 == 0).all() for each in given)
 
 
 def bound_faults(program: Program, flat: Flat, bound: float, y: Any, slopes: Any = None) -> Iterator[str]:

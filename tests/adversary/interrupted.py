@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from copter import Model, Session, Settings, verify
 from copter.session.playback import Playback, solved
 
 AGREES = 1e-6
+PATIENCE_S = 120.0  # for a child, which takes less than a second
+HANGS = "a child process did not end"
 ROUNDS = 60  # calls of a trial with a timer
 LONGEST_S = 0.003  # until the timer's signal
 
@@ -276,8 +279,17 @@ def journaled(folder: Path) -> Model:
         return Session.load(folder / "saved").model
 
 
-def in_child(work: Callable[[], str | None]) -> str | None:
-    """What a child process finds wrong; its end by a signal is wrong too."""
+def in_child(work: Callable[[], str | None], patience_s: float = PATIENCE_S) -> str | None:
+    """What a child process finds wrong; its end by a signal is wrong too, and no end in two children.
+
+    One child may hang at its beginning: a lock of the C library or of a sanitizer, which another thread held at the
+    fork, stays locked in it.
+    """
+    found = _in_one_child(work, patience_s)
+    return _in_one_child(work, patience_s) if found == HANGS else found
+
+
+def _in_one_child(work: Callable[[], str | None], patience_s: float) -> str | None:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -291,8 +303,13 @@ def in_child(work: Callable[[], str | None]) -> str | None:
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
+        hangs = not select.select([pipe], [], [], patience_s)[0]
+        if hangs:
+            os.kill(child, signal.SIGKILL)
         found = pipe.read().decode()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if hangs:
+        return HANGS
     return f"the process ended by {signal.Signals(-code).name}" if code < 0 else found or None
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from copter import Model, Session, SnapshotError
 from copter_frontends.simulator import load_run
+from tests.adversary import interrupted
 
 COMMAND = [sys.executable, "-m", "copter_frontends.cli"]
 
@@ -125,3 +126,16 @@ def test_sessions_are_saved_to_ordinary_files_only(tmp_path: Path) -> None:
             session().journal(path)
     assert (tmp_path / "pipe").is_fifo()
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_child_that_hangs_once_is_begun_again_and_one_that_hangs_twice_is_told(tmp_path: Path) -> None:
+    def hangs(times: int) -> None:
+        before = len(list(tmp_path.iterdir()))
+        (tmp_path / str(before)).touch()
+        if before < times:
+            time.sleep(60.0)
+
+    assert interrupted.in_child(lambda: hangs(1), 1.0) is None
+    assert interrupted.in_child(lambda: hangs(9), 0.2) == interrupted.HANGS
+    assert interrupted.in_child(lambda: "wrong") == "wrong"
+    assert interrupted.in_child(lambda: os.kill(os.getpid(), signal.SIGTERM)) == "the process ended by SIGTERM"

@@ -114,6 +114,9 @@ def _partitions(draw: random.Random, form: str, names: list[str]) -> tuple[dict[
             "max_time": None,
             "exclusive": False,
             "accounts": "",
+            "denied": "",
+            "qos": "",
+            "groups": "",
             "max_cpus": None,
         }
         if form == "24.11":  # nothing else tells of partitions
@@ -123,6 +126,9 @@ def _partitions(draw: random.Random, form: str, names: list[str]) -> tuple[dict[
                 "max_time": draw.choice((None, None, 60)),
                 "exclusive": draw.random() < 0.15,
                 "accounts": draw.choice(("", "", "", "lab,hpc")),
+                "denied": draw.choice(("", "", "", "other")),
+                "qos": draw.choice(("", "", "ALL", "normal,high", "high")),
+                "groups": draw.choice(("", "", "ALL", "physics,chem", "physics")),
                 "max_cpus": draw.choice((None, None, 2, 4)),
             }
     return parts, {name: each["state"] in ("DOWN", "INACTIVE") for name, each in parts.items()}
@@ -205,6 +211,7 @@ def _blank(form: str, number: int, states: list[str], tres: str, count: int, tas
         "user_name": f"u{number % 3}",
         "account": "lab",
         "qos": "normal",
+        "group_name": ("physics", "chem", "bio")[number % 3],
         "dependency": "",
         "licenses": "",
         "resv_name": "",
@@ -336,6 +343,9 @@ def _waiting(
             or (rules["max_nodes"] and count > rules["max_nodes"])
             or (rules["max_time"] and minutes > rules["max_time"])
             or (rules["accounts"] and account not in rules["accounts"].split(","))
+            or (not rules["accounts"] and account == rules["denied"])
+            or rules["qos"] == "high"
+            or (rules["groups"] not in ("", "ALL") and document["group_name"] not in rules["groups"])
         ):
             continue
         for alternative in alternatives:
@@ -422,8 +432,9 @@ def _info(draw: random.Random, form: str, facts: Any, parts: Any) -> dict[str, A
                 "cpus_per_node": _number(form, rules["max_cpus"]),
             },
             "minimums": {"nodes": 0},
-            "accounts": {"allowed": rules["accounts"], "deny": ""},
-            "qos": {"allowed": "", "deny": ""},
+            "accounts": {"allowed": rules["accounts"], "deny": rules["denied"]},
+            "qos": {"allowed": rules["qos"], "deny": ""},
+            "groups": {"allowed": rules["groups"]},
         }
         for name in rules["nodes"]:
             fact = facts[name]

@@ -99,7 +99,7 @@ def test_a_judge_that_dies_and_a_recording_that_dies_say_so(tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr(runs, "_run", dies_while_recording)
         assert runs.run_copter(runs.Asked(str(tmp_path / "t"))).ended == (
-            "the process that records for the judge was killed, in round 1"
+            "recording for the judge: was killed, in round 1"
         )
     monkeypatch.setattr(runs, "JUDGE", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
     with pytest.raises(SnapshotError, match=r"verifier's process was killed, most likely .* no more memory"):

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import tapes
 from copter.tape import TapeReader
+from copter_frontends.replay import runs
 
 
 def test_what_is_left_of_a_round_is_of_the_run_that_made_the_tape(tmp_path: Path) -> None:
@@ -32,3 +33,26 @@ def test_a_tape_that_keeps_its_first_solves_is_cut(tmp_path: Path, monkeypatch: 
     assert small.run(tmp_path / "t.part").returncode == 0
     assert sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.part")) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["t.part"]
+
+
+def test_a_replay_that_dies_is_told_and_no_time_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    monkeypatch.setattr(runs, "WORKER", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+    assert tapes.whole([small], tmp_path, "tapes.py whole") == 1
+    assert "replay ended after 0 rounds: its process was killed" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_suite_tells_whose_process_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    assert small.run(tmp_path / "hops-64.tape").returncode == 0
+    monkeypatch.setattr(tapes, "write_page", lambda folder: None)
+    monkeypatch.setattr(runs, "WORKER", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+    assert tapes.suite([small], tmp_path, 4, 9.0, 9.0, "tapes.py suite", peers=["highs"]) == 1
+    out = capsys.readouterr().out
+    assert "hops-64: copter: its process was killed" in out
+    assert "hops-64: highs_dual_warm: its process was killed" in out

@@ -158,7 +158,7 @@ def _report(
     """
     if result.skipped:
         first = result.skipped[0]
-        complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
+        complain(f"{asked.policy}: skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = {**summary_of(asked, result, workload, inputs, comparison, policy), **edits, "interrupted": by}
     if comparison is not None and not comparison.rounds:
         complain(f"--compare highs: no round was compared: {comparison.why_none()}")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.output import InputError, print_json
+from copter_frontends.cli.pulse import told
 
 
 @click.command(short_help="Check the answers on tapes without a solver.")
@@ -20,7 +21,9 @@ def verify(files: tuple[str, ...]) -> int:
     """
     from copter.verify import main
 
-    return main(files)
+    at = [f"{files[0]} is read"]
+    with told(lambda: f"verify: {at[0]}"):
+        return main(files, lambda file, rounds: at.__setitem__(0, f"{file}, {rounds} rounds"))
 
 
 @click.group(short_help="Describe, cut, anonymise or export a tape.")

@@ -122,9 +122,7 @@ def run_copter(asked: Asked) -> Run:
         repeated = _run("copter", asked, {"record": again})
         recorded = {row["round"]: row for row in repeated.rows}
         verdicts = {number: found for number, *found in _verdicts(again)} if os.path.exists(again) else {}
-    ended = timed.ended or (
-        None if repeated.ended is None else f"the process that records for the judge {repeated.ended}"
-    )
+    ended = timed.ended or (None if repeated.ended is None else f"recording for the judge: {repeated.ended}")
     rows = []
     for row in timed.rows:
         judged = recorded.get(row["round"], row)
@@ -233,7 +231,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         last = errors[-1].strip() if errors else "it said nothing"
         killed = process.returncode == -signal.SIGKILL
         ended = f"crashed after {len(rows)} rounds (exit code {process.returncode}): {last}"
-        ended = f"{death(process.returncode)}, after {len(rows)} rounds" if killed else ended
+        ended = f"its process {death(process.returncode)}, after {len(rows)} rounds" if killed else ended
     return Run(solver, rows, ended, cold)
 
 
@@ -247,7 +245,8 @@ def _goes_on(last: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
 
 def _queued(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
     for line in process.stdout or ():
-        lines.put(line)
+        if line.endswith("\n"):  # a process that is killed may leave half a line
+            lines.put(line)
     lines.put(None)
 
 

@@ -19,6 +19,7 @@ from copter.errors import CopterError, SettingsError, SnapshotError
 from copter.problem.checker import Judged, check
 from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
+from copter_frontends.replay.own_memory import limit_to_available
 from copter_frontends.replay.peers.clock import PROCESSOR, clock
 from copter_frontends.replay.program import Names, Program
 
@@ -180,6 +181,7 @@ def _same(one: float | None, other: float | None) -> bool:
 def main() -> int:
     """Run the request in the first argument (JSON); exit code 0, 2 for an unusable tape, 3 for lack of memory."""
     asked = json.loads(sys.argv[1])
+    limit_to_available()
     if asked["memory_gib"] is not None:
         most = int(asked["memory_gib"] * GIB)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -192,7 +194,8 @@ def main() -> int:
         print(json.dumps({"refused": str(error)}), file=lines, flush=True)
         return 2
     except MemoryError:
-        print(json.dumps({"ended": f"out of memory ({asked['memory_gib'] or 'the machine'} GiB)"}), file=lines)
+        limit = "the machine has no more" if asked["memory_gib"] is None else f"{asked['memory_gib']} GiB"
+        print(json.dumps({"ended": f"out of memory ({limit})"}), file=lines)
         return 3
     except (CopterError, RuntimeError, ValueError, ImportError) as error:
         print(json.dumps({"ended": f"{type(error).__name__}: {error}"}), file=lines)

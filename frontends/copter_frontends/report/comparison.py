@@ -23,8 +23,13 @@ FIGURES = (
     ("p99 JCT", "p99_jct_h", "{:.2f} h"),
     ("makespan", "makespan_h", "{:.2f} h"),
     ("utilisation", "utilisation", "{:.1%}"),
-    ("hours in the queue per job", "queue_h_per_job", "{:.3f}"),
-    ("restarts per job", "restarts_per_job", "{:.2f}"),
+    ("hours in the queue per completed job", "queue_h_per_job", "{:.3f}"),
+    ("restarts per completed job", "restarts_per_job", "{:.2f}"),
+    ("never run, of all jobs", "waiting never_run", "{:,.0f}"),
+    ("jobs still waiting", "waiting still_waiting", "{:,.0f}"),
+    ("longest wait of a job still waiting", "waiting longest_wait_h", "{:.2f} h"),
+    ("largest latency ratio of all jobs", "waiting latency_ratio max", "{:.2f}"),
+    ("mean latency ratio of all jobs", "waiting latency_ratio mean", "{:.2f}"),
 )
 MOST_NAMED = 5  # number of jobs listed that gain most, and that lose most
 
@@ -87,7 +92,10 @@ def comparison_page(runs: Sequence[ComparedRun], command: str) -> str:
         ],
         how=how,
         figures=[_row(label, key, form, names, seeds, of) for label, key, form in FIGURES]
-        + [["round, p50", *(seconds(_median(of, name, seeds)) for name in names)]],
+        + [
+            ["bound on waiting", *(str(_value(_first(of, name).summary, "waiting bound") or "–") for name in names)],
+            ["round, p50", *(seconds(_median(of, name, seeds)) for name in names)],
+        ],
         pairs=[_told(name, names[0], each) for name, each in pairs.items()],
     )
 
@@ -156,9 +164,21 @@ def _row(
 ) -> list[str]:
     cells = []
     for name in names:
-        mean, interval = _spread([of[name, seed].summary[key] for seed in seeds if (name, seed) in of])
+        mean, interval = _spread([_value(of[name, seed].summary, key) for seed in seeds if (name, seed) in of])
         cells.append(number(mean, form) + _bracketed(interval, form))
     return [label, *cells]
+
+
+def _value(summary: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of names; None where there is none."""
+    value: Any = summary
+    for name in path.split():
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _first(of: Mapping[tuple[str, int], ComparedRun], name: str) -> ComparedRun:
+    return next(run for (policy, _), run in of.items() if policy == name)
 
 
 def _median(of: Mapping[tuple[str, int], ComparedRun], name: str, seeds: Sequence[int]) -> float | None:

@@ -104,11 +104,11 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("p99 JCT", number(summary["p99_jct_h"], "{:.2f} h")),
         ("makespan", number(summary["makespan_h"], "{:.2f} h")),
         ("utilisation", number(summary["utilisation"], "{:.1%}")),
-        ("GPU hours per job", number(summary["gpu_hours_per_job"], "{:.2f}")),
-        ("hours in the queue per job", number(summary["queue_h_per_job"], "{:.3f}")),
+        ("GPU hours per completed job", number(summary["gpu_hours_per_job"], "{:.2f}")),
+        ("hours in the queue per completed job", number(summary["queue_h_per_job"], "{:.3f}")),
         ("jobs at a time, mean / max", _contention(summary)),
         ("jobs without GPUs, p50 / max", _waiting(summary)),
-        ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
+        ("restarts per completed job", number(summary["restarts_per_job"], "{:.2f}")),
         ("variables, p50 / max", _variables(variables)),
         (
             "fractional jobs, p50 / max",
@@ -189,7 +189,7 @@ def waiting_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     result = summary["waiting"]
     return [
-        ("never run, of the jobs arrived", f"{result['never_run']:,} of {result['jobs']:,}"),
+        ("never run, of the jobs arrived", f"{result['never_run']:,} of {result['jobs']:,}{_refused(result)}"),
         (
             "longest wait of a job still waiting",
             f"{result['longest_wait_h']:.2f} h ({result['still_waiting']:,} wait)"
@@ -200,6 +200,10 @@ def waiting_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("mean latency ratio of all jobs", number(result["latency_ratio"]["mean"], "{:.2f}")),
         ("bound on waiting", result["bound"]),
     ]
+
+
+def _refused(result: Mapping[str, Any]) -> str:
+    return f"; {result['refused']:,} more refused" if result.get("refused") else ""
 
 
 def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

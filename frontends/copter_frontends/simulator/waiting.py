@@ -34,14 +34,14 @@ def waits_so_far(result: SimulationResult) -> Floats:
 def waiting_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
     """Return the figures of waiting over all jobs that were submitted before the end.
 
-    Jobs that were given up because the policy gave them no GPUs are among them; jobs that it refused are not.
+    Jobs that were given up because the policy gave them no GPUs are among them; jobs that it refused are counted apart.
 
     Returns
     -------
     dict
-        ``jobs``; ``never_run``, those without GPUs in any round; ``still_waiting``; ``longest_wait_h``, of a job still
-        waiting; ``latency_ratio`` (``max`` and ``mean``), in which an unfinished job counts with its time without GPUs
-        so far (B45).
+        ``jobs``; ``refused``; ``never_run``, those without GPUs in any round; ``still_waiting``; ``longest_wait_h``, of
+        a job still waiting; ``latency_ratio`` (``max`` and ``mean``), in which an unfinished job counts with its time
+        without GPUs so far (B45).
     """
     known, now_s = {job.id: job for job in jobs}, end_s(result)
     submit_s, first_s, queue_s = _columns(result, "submit_s", "first_start_s", "queue_s")
@@ -55,6 +55,7 @@ def waiting_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneT
     ratios = [queued[name] / age_s for name, age_s in ages.items() if math.isfinite(age_s)]
     return {
         "jobs": int(there.sum()) + len(given_up),
+        "refused": len(result.skipped) - len(given_up),
         "never_run": int((there & np.isnan(first_s)).sum()) + unserved,
         "still_waiting": len(longest),
         "longest_wait_h": max(longest, default=0.0) / 3600.0,

@@ -109,7 +109,7 @@ def serve(**options: Any) -> int:
         )
 
     try:
-        return run(settings(), settings)
+        return run(settings)
     except SettingsError as error:
         raise InputError(str(error)) from error
     except CopterError as error:

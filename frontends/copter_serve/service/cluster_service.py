@@ -13,7 +13,7 @@ from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter.storage.journal import History
 from copter_serve.service.cluster_record import ClusterRecord
-from copter_serve.service.cluster_state import Change
+from copter_serve.service.cluster_state import Change, encoded
 from copter_serve.service.delta import Delta, require_few
 from copter_serve.service.delta_log import ROTATE_BYTES, DeltaLog, UncertainWriteError
 from copter_serve.service.fields import compact
@@ -132,7 +132,7 @@ class ClusterService:
                 503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"
             )
         change = self.state.resolve(delta, self.now_s)
-        payload = compact(change).encode()
+        payload = encoded(change, delta.texts)
         undo = self.state.apply(change, delta)
         self._pending.append(change)
         try:
@@ -188,7 +188,7 @@ class ClusterService:
                 found: Delta = done.value
                 break
             await asyncio.sleep(0)
-        for _ in self.state.checking(found):
+        for _ in self.state.checking(found, self.now_s):
             await asyncio.sleep(0)
         return found
 

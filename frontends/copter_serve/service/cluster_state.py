@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.vocabulary import Cluster
 from copter_serve.service.cluster_record import MOST_NODES, ClusterRecord
-from copter_serve.service.delta import PAUSE_NAMES, Delta, Pin
-from copter_serve.service.fields import at
+from copter_serve.service.delta import Delta, Pin
+from copter_serve.service.fields import at, compact
 from copter_serve.service.job_record import JobRecord, Table, require_few_sizes, table_document
 from copter_serve.service.limits import check_numbers, check_rates, check_weight
 from copter_serve.service.policy_names import DEADLINES, NEEDS_WORK
@@ -23,9 +23,18 @@ Change = dict[str, Any]
 :meth:`ClusterState.resolve`.
 """
 
+PAUSE_JOBS = 200  # jobs to add that are looked at before other tasks get the processor
 REMEMBERED = 10_000  # number of remembered delta ids, so that no delta is applied twice
 # fields of a Change that a Delta lacks or holds in another form
 OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")
+
+
+def encoded(change: Change, texts: Mapping[str, str]) -> bytes:
+    """Return a change as JSON; `texts` are those of its jobs to add, if :meth:`ClusterState.checking` has made them."""
+    if not texts:
+        return compact(change).encode()
+    rest = compact({name: value for name, value in change.items() if name != "add_jobs"})
+    return f'{rest[:-1]},"add_jobs":[{",".join(texts.values())}]}}'.encode()
 
 
 class Accepted(NamedTuple):
@@ -88,12 +97,15 @@ class ClusterState:
 
     # A delta ------------------------------------------------------------------------------------------------------
 
-    def checking(self, delta: Delta) -> Generator[None, None, None]:
+    def checking(self, delta: Delta, now_s: float) -> Generator[None, None, None]:
         """Do in steps what :meth:`resolve` does with the jobs to add, as far as it does not depend on the state."""
         for k, (job_id, job) in enumerate(delta.add_jobs.items()):
             self._check_job(f"/add_jobs/{k}", job)
+            if job.submit_s is None:
+                delta.add_jobs[job_id] = job = replace(job, submit_s=now_s)
             delta.documents[job_id] = job.document()
-            if k % PAUSE_NAMES == PAUSE_NAMES - 1:
+            delta.texts[job_id] = compact(delta.documents[job_id])
+            if k % PAUSE_JOBS == PAUSE_JOBS - 1:
                 yield
 
     def resolve(self, delta: Delta, now_s: float) -> Change:
@@ -145,7 +157,7 @@ class ClusterState:
                 if job.submit_s is None:
                     delta.add_jobs[job_id] = replace(job, submit_s=now_s)
             change["add_jobs"] = [
-                delta.documents[name] | {"submit_s": job.submit_s} if name in delta.documents else job.document()
+                delta.documents[name] if name in delta.documents else job.document()
                 for name, job in delta.add_jobs.items()
             ]
         if delta.change_jobs:

@@ -42,8 +42,8 @@ class Delta:
     set_capacity : dict of GPU type to GPUs
     add_nodes : dict of GPU type to node ids
     pins : dict of job id to (GPU type, nodes), or None to unpin
-    documents : dict of job id to document
-        Documents of the jobs to add, once `ClusterState.checking` has looked at them.
+    documents, texts : dict of job id to document, and to its JSON
+        Of the jobs to add, once `ClusterState.checking` has looked at them.
     """
 
     id: str | None = None
@@ -57,6 +57,7 @@ class Delta:
     remove_nodes: list[str] = field(default_factory=list)
     pins: dict[str, Pin | None] = field(default_factory=dict)
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, value: Any) -> Delta:

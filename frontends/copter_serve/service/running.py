@@ -36,17 +36,32 @@ BACKLOG = 4096  # connections that wait to be accepted
 COLLECT = (1_000, 4_000, 50)  # thresholds of the garbage collector's three generations
 
 
+class Hangup:
+    """Notes a SIGHUP that comes before the service listens, instead of being ended by it."""
+
+    def __init__(self) -> None:
+        self.came = False
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+
+
 class Server(uvicorn.Server):
     """uvicorn's server, extended to report its address and to end streams when it stops."""
 
     clusters: Clusters
     on_hangup: Callable[[], None]
+    hangup: Hangup
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         """Start listening and report the address."""
         await super().startup(sockets)  # type: ignore[arg-type]
         if hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.on_hangup)
+            if self.hangup.came:
+                self.on_hangup()
         for server in getattr(self, "servers", ()):
             for socket in server.sockets:
                 host, port = socket.getsockname()[:2]
@@ -113,14 +128,16 @@ def reload(guard: Guard, config: uvicorn.Config, read: Callable[[], ServeSetting
         LOG.error("SIGHUP: %s; the old file is written on", error)
 
 
-def run(settings: ServeSettings, read: Callable[[], ServeSettings] | None = None) -> int:
-    """Serve until stopped; exit code 0, or 1 if it cannot listen. `read` gives the settings again on SIGHUP.
+def run(read: Callable[[], ServeSettings]) -> int:
+    """Serve until stopped; exit code 0, or 1 if it cannot listen. `read` gives the settings, on SIGHUP again.
 
     Raises
     ------
     SnapshotError, SettingsError
         If the data folder or the certificate cannot be used.
     """
+    hangup = Hangup()
+    settings = read()
     sys.setswitchinterval(SWITCH_S)
     short_turns()
     collect_seldom()
@@ -164,7 +181,8 @@ def run(settings: ServeSettings, read: Callable[[], ServeSettings] | None = None
         raise SettingsError(f"the certificate or its key cannot be used: {error}") from error
     server = Server(config)
     server.clusters = clusters
-    server.on_hangup = lambda: reload(guard, config, read or (lambda: settings))
+    server.hangup = hangup
+    server.on_hangup = lambda: reload(guard, config, read)
     try:
         server.run()
     except SystemExit as end:  # uvicorn exits if it cannot listen; it has logged the reason

@@ -293,12 +293,13 @@ def _most(node: Node, pods: Pods) -> int:
             most = min(most, math.floor(free / amount + 1e-9)) if within(amount, free) else 0
     if pods.devices:
         part = pods.part_on(node)
-        if not node.devices or part > 1.0 + 1e-9:
+        spare = math.floor((node.maybe.get(node.device, 0.0) + 1e-9) / part)
+        hold = max((sum(within(part, free) for free in world) for world in node.devices), default=0)
+        if part > 1.0 + 1e-9 or hold + spare < pods.devices:
             return 0
         each = [
             sum(math.floor(free / part + 1e-9) for free in world if free < FULL or part < 1.0) for world in node.devices
         ]
-        spare = math.floor((node.maybe.get(node.device, 0.0) + 1e-9) / part)
         whole = [sum(free >= FULL for free in world) for world in node.devices]
         most = min(most, (max(max(each), max(whole)) + spare) // pods.devices)
     if (pods.alone and (node.users if pods.alone == "*" else node.users - {pods.alone})) or node.owner == "*":
@@ -354,7 +355,7 @@ def _ordered(
 def _start(view: ClusterView, job: WatchedJob, board: Board, limits: dict[str, float]) -> Start | None:
     """Start a job in the first way that fits now; its amounts are then in use."""
     for way in job.ways:
-        if any(amount > 0.0 and not within(amount, limits[name]) for name, amount in way.counts.items()):
+        if way.unclear or any(amount > 0.0 and not within(amount, limits[name]) for name, amount in way.counts.items()):
             continue
         amounts = way.amounts if not way.stages else _chosen(view.tree, way)
         if amounts is None or not view.tree.room(way.queue, amounts):

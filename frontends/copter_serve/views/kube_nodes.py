@@ -190,6 +190,8 @@ def unread(spec: Any) -> str:
         ):
             if part({"at": each}, "at", kind) is not None:
                 return f"volumes ({kind}) are not modelled"
+    if part(at, "spec", "os", "name") not in (None, "linux"):
+        return "operating systems of nodes are not modelled"
     own = part(at, "spec", "hostNetwork") is True  # then each port is one of the node
     for key in ("containers", "initContainers"):
         for each in entries(key, part(at, "spec", key)):

@@ -57,6 +57,13 @@ def groups_of(pod: Document) -> list[str]:
     return several or ([str(labels[GROUP])] if labels.get(GROUP) else [])
 
 
+def is_idle_reserved(using: Sequence[Document], reserving: Sequence[Document]) -> bool:
+    """Whether one of a node's reservations is for a GPU whose parts no pod uses, as far as the pods tell."""
+    used = [groups_of(pod) for pod in using]
+    reserved = {group for pod in reserving for group in groups_of(pod)}
+    return all(used) and bool(reserved.difference(*used))
+
+
 def arrangements(count: int, whole: int, parts: Sequence[tuple[float, int, Document]]) -> tuple[tuple[float, ...], ...]:
     """Return the free parts of a node's GPUs, in every arrangement that the documents allow.
 

@@ -11,7 +11,7 @@ import io
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from copter_serve.queues import QueueError
@@ -31,7 +31,14 @@ from copter_serve.views.documents import (
     whole,
 )
 from copter_serve.views.kube_nodes import ENDED, PODS, Hosts, held_back, keep_apart, needs_of, occupy, resized, unread
-from copter_serve.views.kube_shared_gpus import MEMORY_LABEL, arrangements, is_reservation, memory_of, shared_of
+from copter_serve.views.kube_shared_gpus import (
+    MEMORY_LABEL,
+    arrangements,
+    is_idle_reserved,
+    is_reservation,
+    memory_of,
+    shared_of,
+)
 from copter_serve.views.starts import Pods, Way
 from copter_serve.views.view import GPUS, ClusterView, ViewError, WatchedJob, pooled
 
@@ -231,6 +238,8 @@ def _note_unseen(kinds: Kinds, kept: Kept) -> None:
         for kind in ("Node", "PodGroup")
         for each in kinds.get(kind, [])
     }
+    if any(not part(each, "spec", "parentQueue") for each in kinds["Queue"]):
+        lines.append("whether this release of KAI starts jobs of queues without a queue above them: older ones do not")
     if len(pools) > 1:
         lines.append(f"pools of nodes ({NODE_POOL}): every job is taken to reach every node")
 
@@ -271,8 +280,11 @@ def _states(queues: Sequence[Document], kept: Kept) -> None:
             own[name] = f"queue {name} is {state}"
         elif part(each, "metadata", "deletionTimestamp"):
             own[name] = f"queue {name} is being deleted"
+        above = part(each, "spec", "parentQueue")
         if kept.source == "volcano" and (why := _unread_queue(each)):
             unsure[name] = f"{why} of queue {name} is not modelled"
+        elif kept.source == "kai" and above and name not in parents:
+            unsure[name] = f"queue {above}, above queue {name}, is not among the documents"
         for locked in entries("status.reservation.nodes", part(each, "status", "reservation", "nodes")):
             if kept.source == "volcano" and locked in kept.hosts.all:
                 node = kept.hosts.all[locked].node
@@ -410,6 +422,10 @@ def _share_gpus(hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod
     """Set the nodes' GPUs, in every arrangement of the parts that are in use."""
     groups = {named(each): each for each in kinds.get("Pod", []) if isinstance(part(each, "metadata", "name"), str)}
     on: dict[str, list[Pod]] = {}
+    reserving: dict[str, list[Document]] = {}
+    for each in kinds.get("Pod", []):
+        if is_reservation(each) and part(each, "status", "phase") not in ENDED:
+            reserving.setdefault(str(part(each, "spec", "nodeName")), []).append(each)
     for pod in [*loose, *(each for members in pods.values() for each in members)]:
         if pod.node in hosts.all:
             on.setdefault(pod.node, []).append(pod)
@@ -429,6 +445,8 @@ def _share_gpus(hosts: Hosts, pods: Mapping[str, list[Pod]], loose: Sequence[Pod
                 if pod.devices
             ],
         )
+        if is_idle_reserved([groups[pod.name] for pod in on.get(name, []) if pod.devices], reserving.get(name, [])):
+            node.unclear = node.unclear or "a GPU of it is reserved for parts that no pod uses"
         free = max(map(sum, node.devices))
         node.free[device] = min(map(sum, node.devices))
         node.maybe[device] = free - node.free[device]
@@ -524,19 +542,16 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
         if note not in kept.view.not_modelled:
             kept.view.not_modelled.append(note)
         bare = Pod(name, {**need, PODS: max(need.get(PODS, 0.0), float(max(least, 1)))}, kept.hosts.reach({}))
-        found = job(name, [bare], unsure="")
         whole_fits = any(
             host.node.is_sure()
             and all(host.node.free.get(key, 0.0) + 1e-9 >= value for key, value in bare.need.items())
             for key_name, host in kept.hosts.all.items()
             if key_name in bare.reach
         )
-        if least > 1 and not whole_fits:
-            # it is not known how its amounts are dealt to its pods
-            loose = Pods(max(least, 1), {key: value / max(least, 1) for key, value in bare.need.items()}, bare.reach)
-            ways = tuple(Way(way.queue, way.amounts, (loose,), way.counts) for way in found.ways)
-            return [_with(found, ways, found.unclear or "its pods do not exist yet, and do not fit one node together")]
-        return [found]
+        apart = "its pods do not exist yet, and do not fit one node together"
+        found = job(name, [bare], unsure=apart if least > 1 and not whole_fits else "")
+        # its pods may tolerate more, and its amounts be dealt to nodes in any way: the bound has them in all
+        return [replace(found, ways=(*found.ways, *(replace(way, pods=(), unclear=note) for way in found.ways)))]
     if not waiting:
         return []
     needed = max(0, least - len(placed))
@@ -553,22 +568,6 @@ def _waiting(document: Document, pods: list[Pod], queue: str, priority: int, kep
     found_jobs = [job(name, gang)] if gang else []
     found_jobs += [job(pod.name, [pod], after=name if gang else "") for pod in rest]
     return found_jobs
-
-
-def _with(job: WatchedJob, ways: tuple[Way, ...], unclear: str) -> WatchedJob:
-    return WatchedJob(
-        job.id,
-        job.queue,
-        job.priority,
-        job.options,
-        job.running,
-        job.came_s,
-        held=job.held,
-        pod=job.pod,
-        ways=ways,
-        unclear=unclear,
-        after=job.after,
-    )
 
 
 def _unread(document: Document) -> str:

@@ -136,6 +136,8 @@ def _unseen(cluster: Cluster, counts_memory: bool, shares: bool) -> list[str]:
         found.append("memory of nodes, which is not in the documents")
     elif not counts_memory:
         found.append("memory, which this cluster does not count")
+    if any("account" in (each.allowed | each.denied) for each in cluster.partitions.values()):
+        found.append("which account is below which: AllowAccounts and DenyAccounts go by name")
     if shares or any(each.shares for each in cluster.partitions.values()):
         found.append("CPUs that jobs share (OverSubscribe)")
     if cluster.sums_only:

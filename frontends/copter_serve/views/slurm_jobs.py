@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from copter_serve.views.slurm_nodes import Cluster, Machine, Partition, cpus_of
@@ -185,16 +185,29 @@ def hold_of(document: Mapping[str, Any], job: Asked, partitions: Sequence[Partit
     closed = [_closed(document, job, partition) for partition in partitions]
     if all(closed):
         return closed[0], ""
-    unclear = _unclear(document, job, description)
-    if not unclear and any(each.by_socket for each in partitions):
-        unclear = "its partition limits the CPUs of a socket (MaxCPUsPerSocket)"
+    doubts = [_doubt(document, job, partition) for partition, why in zip(partitions, closed, strict=True) if not why]
+    return "", _unclear(document, job, description) or (doubts[0] if all(doubts) else "")
+
+
+def _doubt(document: Mapping[str, Any], job: Asked, partition: Partition) -> str:
+    """Return why it is not known whether a partition takes a job; empty if it is."""
+    if partition.by_socket:
+        return f"{partition.name} limits the CPUs of a socket (MaxCPUsPerSocket)"
     by_cpu = max(
         number(document.get("memory_per_cpu")) or 0.0,
         (number(document.get("memory_per_node")) or 0.0) * job.nodes / max(job.cpus, 1.0),
     )
-    if not unclear and any(by_cpu > each.max_memory_cpu for each in partitions):
-        unclear = "it asks for more memory of a CPU than its partition gives, and then gets more CPUs (MaxMemPerCPU)"
-    return "", unclear
+    if by_cpu > partition.max_memory_cpu:
+        return f"it asks for more memory of a CPU than {partition.name} gives, and then gets more CPUs (MaxMemPerCPU)"
+    # an account that is below one of these is theirs, too, and Slurm looks at all groups of a user
+    for key, name, setting in (
+        ("account", text(document.get("account")).lower(), "AllowAccounts"),
+        ("group", text(document.get("group_name")), "AllowGroups"),
+    ):
+        allowed = partition.allowed.get(key)
+        if allowed is not None and name not in allowed and not (key == "group" and job.user == "root"):
+            return f"{partition.name} does not name its {key} {name or '(not told)'} ({setting})"
+    return ""
 
 
 def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
@@ -210,10 +223,15 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
     for sign, why in (
         (description, f"Slurm says {description!r}"),
         (asks("het_job_id"), "it starts with the other parts of its heterogeneous job"),
-        (asks("licenses"), "it needs licenses, which are not in the documents"),
+        (
+            asks("licenses") or "license/" in text(document.get("tres_req_str")),
+            "it needs licenses, which are not in the documents",
+        ),
         (asks("resv_name"), f"it waits for the reservation {document.get('resv_name')}"),
-        (asks("burst_buffer"), "it needs a burst buffer"),
-        (asks("cluster_features"), "it may start on another cluster"),
+        (asks("burst_buffer") or "bb/" in text(document.get("tres_req_str")), "it needs a burst buffer"),
+        (asks("cluster_features") or asks("federation_siblings_viable"), "it may start on another cluster"),
+        (bool(set("<>=&|!") & set(text(document.get("extra")))), "it asks for what nodes tell beside their features"),
+        (asks("segment_size") and job.nodes > 1, "it asks for blocks of nodes (--segment)"),
         (asks("batch_features"), "it asks for features of its first node"),
         (any(name.partition(":")[0] in (SHARD, "gres/mps") for name in job.wanted), "parts of GPUs are not modelled"),
         (asks("tres_per_socket"), "it asks for devices by socket"),
@@ -224,7 +242,8 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
         (asks("network"), "it asks for a network"),
         (asks("deadline"), "it must end before its deadline"),
         (
-            0.0 < (number(document.get("tasks_per_tres")) or 0.0) < UNSET and GPU not in job.wanted,
+            0.0 < (number(document.get("tasks_per_tres")) or 0.0) < UNSET
+            and job.tasks > (number(document.get("tasks_per_tres")) or 0.0) * job.wanted.get(GPU, 0.0),
             "it deals tasks to GPUs, and does not say how many",
         ),
         (
@@ -264,11 +283,12 @@ def _closed(document: Mapping[str, Any], job: Asked, partition: Partition) -> st
         document.get("max_nodes") and (number(document.get("max_nodes")) or math.inf) < partition.min_nodes
     ):
         return f"PartitionNodeLimit of {partition.name}"
+    qos, allowed = text(document.get("qos")).lower(), partition.allowed.get("qos")
+    if qos and allowed is not None and qos not in allowed:
+        return f"qos {qos} may not use {partition.name}"
     for key in ("account", "qos"):
-        name = text(document.get(key))
-        allowed, denied = partition.allowed.get(key), partition.denied.get(key, frozenset())
-        if name and ((allowed is not None and name not in allowed) or name in denied):
-            return f"{key} {name} may not use {partition.name}"
+        if text(document.get(key)).lower() in partition.denied.get(key, ()):
+            return f"{key} {document.get(key)} may not use {partition.name}"
     return ""
 
 
@@ -309,11 +329,13 @@ def ways_of(
     for partition in partitions:
         if _closed(document, job, partition):
             continue
+        doubt = _doubt(document, job, partition)
         for alternative in constraint.alternatives:
             names = _reach(document, partition, alternative, excluded, cluster)
             for count in counts:
                 if count <= max(partition.max_nodes, least) and count >= partition.min_nodes:
-                    found += _way(partition, job, demand, names, needed, count)
+                    ways = _way(partition, job, demand, names, needed, count)
+                    found += [replace(way, unclear=doubt) for way in ways] if doubt else ways
     return tuple(found)
 
 

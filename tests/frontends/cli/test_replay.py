@@ -117,7 +117,11 @@ def test_a_peer_that_crashes_or_takes_too_long_or_too_much_is_a_row(
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed after 0 rounds (exit code -11)"),
         (
             "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-            "was killed, most likely because the machine has no",
+            "its process was killed, most likely because the machine has no",
+        ),
+        (
+            "import os, signal; os.write(1, b'{\"round\": 0'); os.kill(os.getpid(), signal.SIGKILL)",
+            "its process was killed",
         ),
         ("import time; time.sleep(60)", "no answer within"),
         ("raise MemoryError", "crashed after 0 rounds (exit code 1): MemoryError"),

@@ -94,7 +94,15 @@ def test_compare_writes_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     found = json.loads(out)["policies"]
     assert [(each["policy"], each["seed"]) for each in found] == [("fifo", 7), ("srtf", 7), ("fifo", 8), ("srtf", 8)]
     rows = Cells(page.read_text()).rows
-    assert {row[0] for row in rows} >= {"7", "8", "average JCT", "utilisation"}
+    told = {row[0]: row[1:] for row in rows}
+    assert told.keys() >= {"7", "8", "average JCT", "utilisation", "mean latency ratio of all jobs"}
+    unserved = [
+        sum(each["waiting"]["never_run"] for each in found if each["policy"] == name) for name in ("fifo", "srtf")
+    ]
+    assert min(unserved) > 0
+    shown = [float(cell.partition(" (")[0].replace(",", "")) for cell in told["never run, of all jobs"]]
+    assert shown == [pytest.approx(count / 2, abs=0.5) for count in unserved]
+    assert told["bound on waiting"] == ["none: new jobs may always come first"] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     code, out, err = run(capsys, *asked, "--report", str(tmp_path / "none" / "page.html"))
     assert (code, out, err.count("\n")) == (2, "", 1)

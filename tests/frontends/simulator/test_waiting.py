@@ -78,7 +78,7 @@ def test_a_job_given_up_for_want_of_gpus_counts_and_a_refused_one_does_not() -> 
     found = waiting_summary(
         by_hand((given_up, SkippedJob("refused", "fits nowhere"))), [*JOBS, Job("starved", "x")], Alone()
     )
-    assert (found["jobs"], found["never_run"], found["still_waiting"]) == (5, 2, 3)
+    assert (found["jobs"], found["refused"], found["never_run"], found["still_waiting"]) == (5, 1, 2, 3)
     assert found["latency_ratio"]["max"] == 3.9
 
 
@@ -169,6 +169,8 @@ def test_the_figures_are_in_the_table() -> None:
     waiting["latency_ratio"] = {"max": 152.0, "mean": 4.0}
     rows = dict(waiting_rows({"waiting": waiting}))
     assert rows["never run, of the jobs arrived"] == "2 of 9"
+    told = dict(waiting_rows({"waiting": waiting | {"refused": 4}}))
+    assert told["never run, of the jobs arrived"] == "2 of 9; 4 more refused"
     assert rows["longest wait of a job still waiting"] == "6.50 h (3 wait)"
     assert rows["largest latency ratio of all jobs"] == "152.00"
     assert rows["bound on waiting"] == "none"

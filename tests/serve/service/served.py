@@ -63,8 +63,13 @@ class Served:
     def start(self) -> None:
         """Start it, and wait until it says where it listens."""
         command = [sys.executable, "-m", "copter_frontends.cli", "serve", "--data", str(self.data), "--port", "0"]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen([*command, *self.options], stderr=log, env=self.environment)
+        self.begin([*command, *self.options], self.log, self.environment)
+
+    def begin(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start a command that serves, and wait until it says where it listens."""
+        self.log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(command, stderr=file, env={**os.environ, **environment})
         found = self.until(lambda: re.search(r"serving (https?)://(.*?):(\d+)/", self.log.read_text()), self.alive)
         self.scheme, host, port = found.groups()
         self.host, self.port = host.strip("[]"), int(port)

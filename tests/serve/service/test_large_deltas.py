@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter_serve.service.cluster_record import ClusterRecord
-from copter_serve.service.cluster_state import ClusterState
+from copter_serve.service.cluster_state import ClusterState, encoded
 from copter_serve.service.delta import MOST_DEADLINES, MOST_ENTRIES, MOST_JOBS, Delta, require_few
 from copter_serve.service.fields import parse_json
 from copter_serve.service.job_record import MOST_SIZES
@@ -110,19 +110,28 @@ def test_names_that_nobody_knows_are_read_in_steps() -> None:
 
 
 def test_many_jobs_are_counted_and_checked_in_steps_and_added_alike() -> None:
-    document = {"add_jobs": [{"id": f"j{k}", "throughputs": table(1), "submit_s": float(k % 2)} for k in range(9_000)]}
+    document = {
+        "add_jobs": [
+            {"id": f"j{k}", "throughputs": table(1)} | ({"submit_s": float(k)} if k % 2 else {}) for k in range(9_000)
+        ]
+    }
     states = [ClusterState(ClusterRecord.read({"types": {"a": {"nodes": 1, "gpus_per_node": 8}}})) for _ in range(2)]
     assert sum(1 for _ in require_few(document)) >= 4
     deltas = [Delta.read(document), Delta.read(document)]
-    assert sum(1 for _ in states[0].checking(deltas[0])) >= 4
+    assert sum(1 for _ in states[0].checking(deltas[0], 7.0)) >= 40
     changes = [state.resolve(delta, 7.0) for state, delta in zip(states, deltas, strict=True)]
     assert changes[0] == changes[1]
+    texts = deltas[0].texts
+    assert parse_json(encoded(changes[0], texts)) == parse_json(encoded(changes[1], {})) == changes[0]
+    assert len(texts) == 9_000
+    one = states[0].resolve(Delta.read({"remove_jobs": []}), 7.0)
+    assert parse_json(encoded(one, {})) == one
     for state, change, delta in zip(states, changes, deltas, strict=True):
         state.apply(change, delta)
     assert states[0].jobs == states[1].jobs
     wrong = Delta.read({"add_jobs": [{"id": "j", "throughputs": {"b": {"1": 1.0}}}]})
     with pytest.raises(Problem, match="no GPU type 'b'"):
-        ended(states[0].checking(wrong))
+        ended(states[0].checking(wrong, 7.0))
 
 
 def test_measured_throughputs_do_not_make_a_job_grow_without_end() -> None:

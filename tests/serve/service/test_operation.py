@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,51 @@ def test_the_container_asks_by_that_check() -> None:
     text = Path(health.__file__).parents[2].joinpath("deploy", "Containerfile").read_text()
     assert "copter_serve.service.health" in text
     assert "http://" not in text
+
+
+def test_a_hangup_before_it_listens_does_not_end_it(tmp_path: Path) -> None:
+    """The token is written after the settings were read, the hangup is sent before the handler of the loop is there."""
+    code = """
+import os, signal, sys
+from pathlib import Path
+from copter_serve.service import running
+token = Path(sys.argv[1])
+made = running.make_app
+def late(*given):
+    token.write_text(sys.argv[2])
+    os.kill(os.getpid(), signal.SIGHUP)
+    return made(*given)
+running.make_app = late
+from copter_serve.commands.serve import serve
+serve(["--data", sys.argv[3], "--port", "0", "--token-file", str(token)])
+"""
+    token = tmp_path / "token"
+    token.write_text(OTHER)
+    served = Served.__new__(Served)
+    command = [sys.executable, "-c", code, str(token), WRITE, str(tmp_path / "data")]
+    served.begin(command, tmp_path / "log", {"PYTHONPATH": os.pathsep.join(sys.path)})
+    try:
+        served.token = WRITE
+        served.until(lambda: served.ask("GET", "/v1/clusters")[0] == 200, served.alive)
+        served.token = OTHER
+        assert served.ask("GET", "/v1/clusters")[0] == 401
+    finally:
+        served.process.kill()
+
+
+def test_a_hangup_while_the_command_is_loaded_does_not_end_it() -> None:
+    code = """
+import os, signal, sys, types
+import copter_frontends
+from copter_frontends import command
+fake = types.ModuleType("copter_frontends.cli")
+fake.main = lambda: (os.kill(os.getpid(), signal.SIGHUP), print("goes on"))
+sys.modules["copter_frontends.cli"] = copter_frontends.cli = fake
+sys.argv = ["copter", sys.argv[1]]
+command.main()
+"""
+    told = {}
+    for word in ("serve", "simulate"):
+        done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True)
+        told[word] = done.returncode, done.stdout.strip()
+    assert told == {"serve": (0, "goes on"), "simulate": (-signal.SIGHUP, "")}

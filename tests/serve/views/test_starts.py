@@ -204,6 +204,11 @@ def test_holds(asks: Any) -> None:
         {"core_spec": 2},
         {"reboot": True},
         {"state_description": "Nodes required for job are DOWN"},
+        {"extra": "mem>100"},
+        {"federation_siblings_viable": "c1,c2"},
+        {"tres_req_str": "cpu=1,node=1,license/matlab=1"},
+        {"tres_req_str": "cpu=1,node=1,bb/datawarp=10G"},
+        {"tasks": 4, "tasks_per_tres": 1},
     ],
 )
 def test_what_is_not_modelled_is_not_named_and_counts_in_the_bound(asks: Any) -> None:
@@ -212,6 +217,14 @@ def test_what_is_not_modelled_is_not_named_and_counts_in_the_bound(asks: Any) ->
     assert named(view)[0] == {}
     if "features" not in asks:
         assert named(view)[1] == 1.0
+
+
+def test_cores_kept_for_jobs_with_gpus_and_blocks_of_nodes_are_not_modelled() -> None:
+    for kept in ({"gpu_spec": "0-7"}, {"res_cores_per_gpu": 2}):
+        assert named(slurm([job(2, 16, "gpu:1")], [machine("n1", **kept)])) == ({}, 1.0)
+    two = {"tres_req_str": "cpu=2,node=2", "node_count": 2, "tasks": 2, "per_node": "gpu:1"}
+    assert named(slurm([job(2, 2, **two, segment_size=2)], [A, B])) == ({}, 2.0)
+    assert named(slurm([job(2, 2, **two, segment_size=0)], [A, B]))[0]
 
 
 def test_running_tasks_count_against_the_limit_of_their_array() -> None:
@@ -360,6 +373,49 @@ def test_tasks_of_a_node_are_limited() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "asks", "bound"),
+    [
+        ({"groups": {"allowed": "physics,chem"}}, {"group_name": "bio"}, 1.0),
+        ({"groups": {"allowed": "physics,chem"}}, {}, 1.0),
+        ({"accounts": {"allowed": "lab,hpc", "deny": ""}}, {"account": "other"}, 1.0),
+        ({"accounts": {"allowed": "lab,hpc", "deny": "lab"}}, {"account": ""}, 1.0),
+        ({"accounts": {"allowed": "", "deny": "Lab,hpc"}}, {"account": "lab"}, 0.0),
+        ({"qos": {"allowed": "high", "deny": ""}}, {"qos": "normal"}, 0.0),
+        ({"qos": {"allowed": "", "deny": "normal"}}, {"qos": "normal"}, 0.0),
+    ],
+)
+def test_a_job_that_its_partition_does_not_name_is_not_named(rules: Document, asks: Document, bound: float) -> None:
+    """A user has more groups than the one that is told, and an account is allowed with those below it."""
+    view = partitioned(rules, [job(2, per_node="gpu:1", **asks)], machine("n1"))
+    assert named(view) == ({}, bound)
+    assert bool(view.jobs[0].unclear) == (bound > 0.0)
+    assert bool(view.jobs[0].held) == (bound == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "asks"),
+    [
+        ({"groups": {"allowed": "physics,chem"}}, {"group_name": "chem"}),
+        ({"groups": {"allowed": "physics"}}, {"group_name": "root", "user_name": "root"}),
+        ({"groups": {"allowed": "ALL"}, "accounts": {"allowed": "ALL"}, "qos": {"allowed": "ALL"}}, {"account": "lab"}),
+        ({"accounts": {"allowed": "Lab", "deny": "lab"}}, {"account": "lab"}),
+        ({"accounts": {"allowed": "", "deny": "hpc"}, "qos": {"allowed": "HIGH"}}, {"account": "lab", "qos": "high"}),
+    ],
+)
+def test_a_job_that_its_partition_names_starts(rules: Document, asks: Document) -> None:
+    assert named(partitioned(rules, [job(2, per_node="gpu:1", **asks)], machine("n1")))[0] == {"2": ["n1"]}
+
+
+def test_of_two_partitions_the_one_that_surely_takes_a_job_counts_in_the_plan_and_both_in_the_bound() -> None:
+    nodes = [machine("n1", partitions=["all"]), machine("n2", "gpu:a100:2", partitions=["closed"])]
+    rules = {"name": "closed", "groups": {"allowed": "physics"}}
+    jobs = [job(number, per_node=f"gpu:{gpus}", partition="all,closed") for number, gpus in ((2, 4), (3, 2))]
+    view = view_of(jobs, read_cluster("nodes.json", {"nodes": nodes, "partitions": [rules]}))
+    assert named(view) == ({"2": ["n1"]}, 6.0)
+    assert not any(each.unclear for each in view.jobs)
+
+
+@pytest.mark.parametrize(
     "asks",
     [
         {"deadline": {"set": True, "infinite": False, "number": 1_764_000_500}},
@@ -441,6 +497,17 @@ def test_the_job_that_fits_is_named_beside_the_one_that_does_not() -> None:
     found = volcano(node("n1", 1), node("n2", 1), queue("q"), *gang("a", 1, spec_of(2)), *one)
     assert named(found) == ({"ns/one": ["n1"]}, 1.0)
     assert any("do not exist yet" in each for each in found.not_modelled)
+
+
+def test_amounts_of_pods_that_do_not_exist_count_in_the_bound_however_they_are_dealt() -> None:
+    """Two pods of one GPU leave two on the larger node; both on it, or by its taint none, would leave one or fewer."""
+    later = gang("later", 2, phase="Pending")
+    later[0]["spec"]["minResources"] = {GPU: "2", "cpu": "2"}
+    found = volcano(node("n1", 3), node("n2", 1), queue("q"), *gang("a", 1, spec_of(2)), *later)
+    assert named(found)[1] == 4.0
+    tainted = node("n1", 2)
+    tainted["spec"] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+    assert named(volcano(tainted, queue("q"), *later)) == ({}, 2.0)
 
 
 def test_memory_of_queues_and_nodes() -> None:
@@ -557,6 +624,42 @@ def memory_node(gpus: int) -> Document:
     found = node("n1", gpus)
     found["metadata"]["labels"] = {"nvidia.com/gpu.memory": "40960"}
     return found
+
+
+def test_a_gpu_that_is_reserved_for_parts_is_not_free() -> None:
+    kept = {
+        "kind": "Pod",
+        "metadata": {"name": "r", "namespace": "kai-resource-reservation", "labels": {"runai-gpu-group": "g"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {GPU: "1"}}}]},
+        "status": {"phase": "Running"},
+    }
+    kept["metadata"]["annotations"] = {"pod-group-name": "none"}
+    whole, used = pod("d-0", "d", 2), part("a", "n1", "g", gpu_fraction="0.5")
+    assert named(kai({}, [node("n1", 2)], whole, kept)) == ({}, 2.0)
+    assert named(kai({}, [node("n1", 2)], pod("d-0", "d", 1), used, kept))[0] == {"ns/d": ["n1"]}
+
+
+def test_parts_of_more_gpus_than_a_node_has_are_out_of_the_bound() -> None:
+    many = part("a", gpu_fraction="0.5", gpu_fraction_num_devices="5")
+    assert named(kai({}, [node("n1", 4)], many)) == ({}, 0.0)
+
+
+def test_a_queue_below_one_that_is_not_told_is_unclear() -> None:
+    raw = {
+        "queues": [{"metadata": {"name": "q"}, "spec": {"parentQueue": "gone"}}],
+        "nodes": [node("n1", 2)],
+        "pods": [pod("d-0", "d", 1)],
+        "podGroups": [group("d", "q", "scheduling.run.ai/v2alpha2")],
+    }
+    view = pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": raw}).encode()))
+    assert named(view) == ({}, 1.0)
+    assert "queue gone, above queue q" in view.jobs[0].unclear
+    assert any("older ones do not" in each for each in kai({}, [node("n1", 2)], pod("d-0", "d", 1)).not_modelled)
+
+
+def test_a_pod_of_another_operating_system_is_unclear() -> None:
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, spec_of(2, os={"name": "windows"})))) == ({}, 2.0)
+    assert named(volcano(node("n1", 4), queue("q"), *gang("a", 1, spec_of(2, os={"name": "linux"}))))[0]
 
 
 def test_parts_of_a_gpu_must_fit_one_gpu() -> None:
