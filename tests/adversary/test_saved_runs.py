@@ -50,7 +50,8 @@ class Forged:
 def written(path: Path, nodes: list[tuple[Any, ...]], version: str = copter.__version__) -> Path:
     """A file with these nodes, whose checksum holds."""
     order = np.arange(len(nodes), dtype=np.int64)[::-1].copy()
-    payload = encode({"copter": version, "run": {"nodes": nodes, "order": order}})
+    run = {"nodes": nodes, "order": order, "tables": [], "arrays": [], "text": "", "lengths": order[:0]}
+    payload = encode({"copter": version, "run": run})
     path.write_bytes(b"".join(RUN.close(payload)))
     return path
 
@@ -226,7 +227,7 @@ def test_values_come_back_as_they_were(value: Any) -> None:
 def again(value: object) -> Any:
     """A value written and read."""
     data = b"".join(encode(Flattener(SavedClasses([Mine])).flatten(value)))
-    return Rebuilder(Reader(data, "values").whole(), SavedClasses([Mine])).rebuild()
+    return Rebuilder(Reader(data, "values").whole(), SavedClasses([Mine]), len(data)).rebuild()
 
 
 def test_identities_and_cycles_come_back() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
+from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
@@ -61,20 +62,6 @@ class Admission:
     step: int = -1
     leases: tuple[int, ...] = ()
     moves: tuple[tuple[str, int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for the job's whole work.
-
-    `restart_s` is the job's own start time in seconds if it exceeds the grid's common one.
-    """
-
-    kind: int
-    gpus: int
-    taken: int
-    total_s: float
-    restart_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -137,11 +124,7 @@ class SloRecord:
     def of_many(cls, records: Sequence[tuple[Job, StepReward, tuple[Mode, ...], ModeTimes, float]]) -> list[SloRecord]:
         """Build records from what :meth:`of` is given."""
         made = [cls(job, reward, modes, times, times.done(progress)) for job, reward, modes, times, progress in records]
-        modes = [
-            (at, mode.kind, mode.taken, mode.total_s, mode.restart_s)
-            for record in made
-            for at, mode in enumerate(record.modes)
-        ]
+        modes = np.array([mode for record in made for mode in record.modes]).reshape(-1, len(Mode._fields))
         steps = [
             (step, record.job.submit_s + time_s, value - record.reward.floor)
             for record in made
@@ -152,10 +135,11 @@ class SloRecord:
         ends = np.cumsum(many * each)
         owner = np.repeat(np.arange(len(made)), many * each)
         within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
-        mode = (np.cumsum(many) - many)[owner] + within // each[owner]
-        step = (np.cumsum(each) - each)[owner] + within % each[owner]
-        mode_table, step_table = np.array(modes).reshape(-1, 5)[mode], np.array(steps).reshape(-1, 3)[step]
-        table = np.concatenate((mode_table[:, :4], step_table, mode_table[:, 4:]), axis=1)
+        number = within // each[owner]
+        mode = modes[(np.cumsum(many) - many)[owner] + number]
+        step = np.array(steps).reshape(-1, 3)[(np.cumsum(each) - each)[owner] + within % each[owner]]
+        kind, _, taken, total_s, restart_s = mode.T
+        table = np.column_stack((number, kind, taken, total_s, step, restart_s))
         begin = 0
         for record, end in zip(made, ends.tolist(), strict=True):
             record.table, begin = table[begin:end], end

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
 from copter_frontends.policies.chronus.expected_demand import compiled
 from copter_frontends.policies.chronus.job_modes import JobModes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
@@ -40,22 +41,26 @@ class SpotCluster:
         self._rate: Floats = np.zeros((0, kinds))  # rates on them
         self._there: Bools = np.zeros(0, dtype=np.bool_)  # rows of jobs that have not left
 
-    def add(self, jobs: Sequence[Job]) -> None:
+    def add(self, known: AlikeJobs) -> None:
         """Add jobs without progress."""
+        jobs = known.jobs
         if not jobs:
             return
         while len(self._jobs) + len(jobs) > len(self._times):
             self._grow()
         kinds, begin = self.modes.nodes.types, len(self._jobs)
-        times, least, rate = [], [], []
-        for job in jobs:
-            speeds = self.modes.speeds(job)
-            whole_s = self.modes.remaining_s(job, 0.0)
-            times.append((whole_s, self.modes.restart_s(job), -np.inf, job.submit_s, 0.0, whole_s))
-            least.append([speeds.gpus if kind in speeds.rates else NEVER for kind in kinds])
-            rate.append([speeds.rates.get(kind, 0.0) for kind in kinds])
-        own = slice(begin, begin + len(jobs))
-        self._times[own], self._least[own], self._rate[own], self._there[own] = times, least, rate, True
+        own, groups = slice(begin, begin + len(jobs)), known.groups
+        least = np.array([[each.gpus if kind in each.rates else NEVER for kind in kinds] for each in groups])
+        rate = np.array([[each.rates.get(kind, 0.0) for kind in kinds] for each in groups])
+        if len(self.modes.seen):
+            whole_s = np.array([self.modes.remaining_s(job, 0.0) for job in jobs])
+        else:
+            whole_s = known.whole_s()
+        restart_s = np.array([each.restart_s for each in groups])[known.group]
+        submit_s = np.array([job.submit_s for job in jobs])
+        for column, value in enumerate((whole_s, restart_s, -np.inf, submit_s, 0.0, whole_s)):
+            self._times[own, column] = value
+        self._least[own], self._rate[own], self._there[own] = least[known.group], rate[known.group], True
         self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
         self._jobs.extend(jobs)
 
@@ -78,9 +83,9 @@ class SpotCluster:
         self._times[rows, 4] = share
         self._times[rows[runs], 0] = (1.0 - share[runs]) * whole_s[runs]
 
-    def due(self, job_id: str, until_s: float) -> None:
-        """Note a job's last deadline."""
-        self._times[self._row[job_id], 2] = until_s
+    def due(self, until_s: Mapping[str, float]) -> None:
+        """Note jobs' last deadlines, in seconds."""
+        self._times[[self._row[job_id] for job_id in until_s], 2] = list(until_s.values())
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
