@@ -514,7 +514,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         wanted = self.lease.wanted(left, self.pins)
         wanted.update(self.profiling.wanted(left, self.pins))
         taken = [*wanted, *self.pins, *self.profiling.jobs]
-        ahead = [record for record in self.book.records.values() if record.promised >= 0]
-        promised = [record.job.id for record in ahead if not self.book.only_ends(record)]
+        over = {record.job.id for record in self.book.ending()}
+        promised = [
+            name for name, record in self.book.records.items() if record.promised >= 0 and name not in over
+        ]
         wanted.update(self.spot.wanted(taken, promised, left, self.held, self._now_s))
         return wanted

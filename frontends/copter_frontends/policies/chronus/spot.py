@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
 FIRST_ROWS = 1024  # rows of the first arrays
+FIRST_TURNS, MORE_TURNS = 4096, 4  # jobs that are sorted at first, and how many times as many then, while GPUs are left
 NEVER = np.iinfo(np.int64).max
 MOSTLY_GONE = 0.5  # the arrays are made anew once this share of their rows is of jobs that have left
 
@@ -116,23 +117,26 @@ class SpotCluster:
         chosen: Wanted = {}
         if not any(left.values()):
             return chosen
-        kinds, order = self.modes.nodes.types, self._order(taken, promised, now_s)
+        kinds = self.modes.nodes.types
         number = {kind: at for at, kind in enumerate(kinds)}
         had = np.full(len(self._jobs), -1, dtype=np.int64)
         for job_id, allocation in held.items():
             had[self._row[job_id]] = number[allocation.gpu_type]
         room = np.array([left[kind] for kind in kinds], dtype=np.int64)
-        given = fastest_with_room(order, self._least, self._rate, had, room)
-        at = np.flatnonzero(given >= 0)
-        for row, kind in zip(order[at].tolist(), given[at].tolist(), strict=True):
-            job = self._jobs[row]
-            assert job is not None
-            chosen[job.id] = (kinds[kind], int(self._least[row, kind]))
+        for order in self._turns(taken, promised, now_s):
+            given = fastest_with_room(order, self._least, self._rate, had, room)
+            at = np.flatnonzero(given >= 0)
+            for row, kind in zip(order[at].tolist(), given[at].tolist(), strict=True):
+                job = self._jobs[row]
+                assert job is not None
+                chosen[job.id] = (kinds[kind], int(self._least[row, kind]))
+            if not room.any():
+                break
         left.update(zip(kinds, room.tolist(), strict=True))
         return chosen
 
-    def _order(self, taken: Iterable[str], promised: Iterable[str], now_s: float) -> Ints:
-        """Return the rows of the other jobs in the order of their turns."""
+    def _turns(self, taken: Iterable[str], promised: Iterable[str], now_s: float) -> Iterator[Ints]:
+        """Yield the rows of the other jobs in the order of their turns, in parts: the first ones take most GPUs."""
         count = len(self._jobs)
         if len(self.modes.seen):  # measured times may have changed since
             for job_id, row in self._row.items():
@@ -140,11 +144,16 @@ class SpotCluster:
         left_s, restart_s, due_s, submit_s = self._times[:count, :4].T
         waits = self._there[:count].copy()
         waits[[self._row[job_id] for job_id in taken]] = False
-        rank = np.where(left_s + restart_s > due_s - now_s, 1, 0)
-        rank[[self._row[job_id] for job_id in promised]] = 2
-        rows = np.flatnonzero(waits)
-        order = np.lexsort((submit_s[rows], left_s[rows], rank[rows]))
-        return np.asarray(rows[order])
+        late = np.zeros(count, dtype=np.bool_)
+        late[[self._row[job_id] for job_id in promised]] = True
+        soon = left_s + restart_s <= due_s - now_s
+        for rank in (soon & ~late, ~soon & ~late, late):
+            rows, most = np.flatnonzero(waits & rank), FIRST_TURNS
+            while len(rows):
+                mine = left_s[rows]
+                now = mine <= np.partition(mine, most)[most] if len(rows) > most else np.ones(len(rows), dtype=np.bool_)
+                part, rows, most = rows[now], rows[~now], MORE_TURNS * most
+                yield part[np.lexsort((submit_s[part], left_s[part]))]
 
     def _grow(self) -> None:
         """Make room for as many jobs again, and drop the rows of jobs that have left if they are most of them."""
