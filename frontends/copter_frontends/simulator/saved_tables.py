@@ -116,7 +116,12 @@ def _whole(values: Sequence[int]) -> Any:
 def _short(array: Array) -> Any:
     """Return an array, or its shape and its runs of equal values if they are few."""
     runs = _runs(array.ravel())
-    return array if runs is None else ("runs", array.shape, *runs)
+    if runs is not None:
+        return ("runs", array.shape, *runs)
+    small = array.dtype == np.int64 and array.size >= LEAST
+    if small and int(array.min()) in INT32 and int(array.max()) in INT32:
+        return ("int32", array.astype(np.int32))
+    return array
 
 
 def _runs(array: Array) -> tuple[Array, Array] | None:
@@ -211,6 +216,8 @@ class _Reader:
         """Return an array from its short form."""
         if isinstance(value, np.ndarray):
             return value
+        if value[0] == "int32":
+            return np.asarray(value[1].astype(np.int64))
         form, first, values, lengths = value
         if (lengths < 0).any():
             raise SimulationError("it has a run of a negative length")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
 from copter_frontends.policies.chronus.expected_demand import compiled
-from copter_frontends.policies.chronus.job_modes import JobModes
+from copter_frontends.policies.chronus.job_modes import Alike, JobModes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
@@ -38,8 +38,11 @@ class SpotCluster:
         # by row: seconds left, seconds of a start, last deadline (minus infinity for none), submission, progress, and
         # seconds of the whole work
         self._times: Floats = np.zeros((0, 6))
-        self._least: Ints = np.zeros((0, kinds), dtype=np.int64)  # GPUs needed by type; NEVER where it cannot run
-        self._rate: Floats = np.zeros((0, kinds))  # rates on them
+        self._group: Ints = np.zeros(0, dtype=np.int64)  # number of what the job shares with jobs like it
+        self._groups: list[Alike] = []
+        self._number: dict[int, int] = {}  # of each group, by its identity
+        self._least: Ints = np.zeros((0, kinds), dtype=np.int64)  # by group: GPUs by type; NEVER where it cannot run
+        self._rate: Floats = np.zeros((0, kinds))  # by group: rates on them
         self._there: Bools = np.zeros(0, dtype=np.bool_)  # rows of jobs that have not left
 
     def add(self, known: AlikeJobs) -> None:
@@ -49,10 +52,8 @@ class SpotCluster:
             return
         while len(self._jobs) + len(jobs) > len(self._times):
             self._grow()
-        kinds, begin = self.modes.nodes.types, len(self._jobs)
-        own, groups = slice(begin, begin + len(jobs)), known.groups
-        least = np.array([[each.gpus if kind in each.rates else NEVER for kind in kinds] for each in groups])
-        rate = np.array([[each.rates.get(kind, 0.0) for kind in kinds] for each in groups])
+        begin, groups = len(self._jobs), known.groups
+        own = slice(begin, begin + len(jobs))
         if len(self.modes.seen):
             whole_s = np.array([self.modes.remaining_s(job, 0.0) for job in jobs])
         else:
@@ -61,9 +62,28 @@ class SpotCluster:
         submit_s = np.array([job.submit_s for job in jobs])
         for column, value in enumerate((whole_s, restart_s, -np.inf, submit_s, 0.0, whole_s)):
             self._times[own, column] = value
-        self._least[own], self._rate[own], self._there[own] = least[known.group], rate[known.group], True
+        self._group[own], self._there[own] = self._numbers(groups)[known.group], True
         self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
         self._jobs.extend(jobs)
+
+    def _numbers(self, groups: Sequence[Alike]) -> Ints:
+        """Return the numbers of groups, with rows in the tables."""
+        kinds = self.modes.nodes.types
+        if any(self._of(each) is None for each in groups):
+            known = {id(each) for each in self._groups}
+            fresh = [each for each in groups if id(each) not in known]
+            self._number = {id(each): at for at, each in enumerate((*self._groups, *fresh))}
+            self._groups += fresh
+            least = [[each.gpus if kind in each.rates else NEVER for kind in kinds] for each in fresh]
+            rate = [[each.rates.get(kind, 0.0) for kind in kinds] for each in fresh]
+            self._least = np.concatenate((self._least, np.array(least, dtype=np.int64).reshape(-1, len(kinds))))
+            self._rate = np.concatenate((self._rate, np.array(rate, dtype=np.float64).reshape(-1, len(kinds))))
+        return np.array([self._number[id(each)] for each in groups], dtype=np.int64)
+
+    def _of(self, group: Alike) -> int | None:
+        """Return a group's number; identities are others in a run that was loaded."""
+        at = self._number.get(id(group))
+        return at if at is not None and self._groups[at] is group else None
 
     def progressed(self, job_id: str, progress: float) -> None:
         """Note a job's progress."""
@@ -124,12 +144,12 @@ class SpotCluster:
             had[self._row[job_id]] = number[allocation.gpu_type]
         room = np.array([left[kind] for kind in kinds], dtype=np.int64)
         for order in self._turns(taken, promised, now_s):
-            given = fastest_with_room(order, self._least, self._rate, had, room)
+            given = fastest_with_room(order, self._group, self._least, self._rate, had, room)
             at = np.flatnonzero(given >= 0)
             for row, kind in zip(order[at].tolist(), given[at].tolist(), strict=True):
                 job = self._jobs[row]
                 assert job is not None
-                chosen[job.id] = (kinds[kind], int(self._least[row, kind]))
+                chosen[job.id] = (kinds[kind], int(self._least[self._group[row], kind]))
             if not room.any():
                 break
         left.update(zip(kinds, room.tolist(), strict=True))
@@ -160,44 +180,57 @@ class SpotCluster:
         if len(self._row) < MOSTLY_GONE * len(self._jobs):
             kept = np.flatnonzero(self._there)
             self._jobs = [self._jobs[row] for row in kept.tolist()]
-            for array in (self._times, self._least, self._rate, self._there):
+            for array in (self._times, self._group, self._there):
                 array[: len(kept)] = array[kept]
             self._there[len(kept) :] = False
             self._row = {job.id: row for row, job in enumerate(self._jobs) if job is not None}
+            self._drop_groups()
             return
         more = max(len(self._jobs), FIRST_ROWS)
-        self._times, self._least, self._rate, self._there = (
+        self._times, self._group, self._there = (
             np.concatenate((each, np.zeros((more, *each.shape[1:]), dtype=each.dtype)))
-            for each in (self._times, self._least, self._rate, self._there)
+            for each in (self._times, self._group, self._there)
         )
+
+    def _drop_groups(self) -> None:
+        """Drop the groups that no job is of."""
+        count = len(self._jobs)
+        used, self._group[:count] = np.unique(self._group[:count], return_inverse=True)
+        self._groups = [self._groups[at] for at in used.tolist()]
+        self._number = {id(each): at for at, each in enumerate(self._groups)}
+        self._least, self._rate = self._least[used], self._rate[used]
 
 
 @compiled
-def fastest_with_room(order: Ints, least: Ints, rate: Floats, had: Ints, room: Ints) -> Ints:
+def fastest_with_room(order: Ints, group: Ints, least: Ints, rate: Floats, had: Ints, room: Ints) -> Ints:
     """Return the GPU type of each row of `order` in turn, the fastest with room, among equals the one that it has; -1
     without room.
 
     Parameters
     ----------
     order : int64 array (waiting,)
-    least : int64 array (rows, types)
-        GPUs that the job of the row needs.
-    rate : float64 array (rows, types)
+    group : int64 array (rows,)
+    least : int64 array (groups, types)
+        GPUs that a job of the group needs.
+    rate : float64 array (groups, types)
     had : int64 array (rows,)
         GPU type of the job at present, -1 for none.
     room : int64 array (types,)
         Free GPUs; what is given is subtracted.
     """
-    given = np.full(len(order), -1, dtype=np.int64)
+    given, left = np.full(len(order), -1, dtype=np.int64), room.sum()
     for at in range(len(order)):
-        row, best = order[at], -1
+        if left == 0:
+            break
+        row, own, best = order[at], group[order[at]], -1
         for kind in range(len(room)):
-            if least[row, kind] > room[kind]:
+            if least[own, kind] > room[kind]:
                 continue
-            same = best >= 0 and rate[row, kind] == rate[row, best] and kind == had[row]
-            if best < 0 or rate[row, kind] > rate[row, best] or same:
+            same = best >= 0 and rate[own, kind] == rate[own, best] and kind == had[row]
+            if best < 0 or rate[own, kind] > rate[own, best] or same:
                 best = kind
         if best >= 0:
             given[at] = best
-            room[best] -= least[row, best]
+            room[best] -= least[own, best]
+            left -= least[own, best]
     return given
