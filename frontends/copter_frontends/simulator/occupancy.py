@@ -89,12 +89,12 @@ class Occupancy:
             self.allocations[job] = allocation
             for name, _ in allocation.nodes:
                 touched[name] = None
-        for node in touched:
-            if self._used[node] > self._cluster.nodes[node].gpus:
-                jobs = sorted(j for j, a in self.allocations.items() if any(n == node for n, _ in a.nodes))
+        for name in touched:
+            if used[name] > nodes[name].gpus:
+                jobs = sorted(j for j, a in self.allocations.items() if any(n == name for n, _ in a.nodes))
                 raise SimulationError(
-                    f"the plan over-commits node {node!r}: {self._used[node]} GPUs of "
-                    f"{self._cluster.nodes[node].gpus} for jobs {', '.join(map(repr, jobs))}"
+                    f"the plan over-commits node {name!r}: {used[name]} GPUs of "
+                    f"{nodes[name].gpus} for jobs {', '.join(map(repr, jobs))}"
                 )
 
     def release(self, job: str) -> Allocation | None:

@@ -60,8 +60,8 @@ class SpotCluster:
             whole_s = known.whole_s()
         restart_s = np.array([each.restart_s for each in groups])[known.group]
         submit_s = np.array([job.submit_s for job in jobs])
-        for column, value in enumerate((whole_s, restart_s, -np.inf, submit_s, 0.0, whole_s)):
-            self._times[own, column] = value
+        never, none = np.full(len(jobs), -np.inf), np.zeros(len(jobs))
+        self._times[own] = np.column_stack((whole_s, restart_s, never, submit_s, none, whole_s))
         self._group[own], self._there[own] = self._numbers(groups)[known.group], True
         self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
         self._jobs.extend(jobs)

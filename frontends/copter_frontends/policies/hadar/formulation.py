@@ -272,7 +272,7 @@ class HadarFormulation:
         some = np.flatnonzero(value)  # jobs that get nothing are not looked up
         at, column, value = at[some], column[some], value[some]
         used, at = np.unique(at, return_inverse=True)
-        rows = [index.get(requests[request], -1) for request in used.tolist()]  # type: ignore[call-overload]
+        rows = [index.get(str(requests[request]), -1) for request in used.tolist()]
         row = np.array(rows, dtype=np.intp)[at]
         of_type = np.flatnonzero((row >= 0) & (column < kinds))
         x[row[of_type], column[of_type]] = value[of_type]
