@@ -89,6 +89,8 @@ def load_run(path: str | Path, classes: Iterable[type] = ()) -> Simulation:
     try:
         if values["copter"] != __version__:
             raise SimulationError(f"saved by copter {values['copter']}, this is {__version__}: run it again")
+        if "tables" not in values["run"]:
+            raise SimulationError("saved by an earlier state of this version, without tables: run it again")
         result: Any = Rebuilder(values["run"], SavedClasses(classes), len(data)).rebuild()
     except Exception as error:  # a forged file can cause any error
         raise SimulationError(f"{path}: cannot be read: {error}") from error
