@@ -50,7 +50,8 @@ class Forged:
 def written(path: Path, nodes: list[tuple[Any, ...]], version: str = copter.__version__) -> Path:
     """A file with these nodes, whose checksum holds."""
     order = np.arange(len(nodes), dtype=np.int64)[::-1].copy()
-    payload = encode({"copter": version, "run": {"nodes": nodes, "order": order}})
+    run = {"nodes": nodes, "order": order, "tables": [], "arrays": [], "text": "", "lengths": order[:0]}
+    payload = encode({"copter": version, "run": run})
     path.write_bytes(b"".join(RUN.close(payload)))
     return path
 
@@ -69,6 +70,12 @@ def test_other_versions_are_refused_by_name(tmp_path: Path) -> None:
     path = written(tmp_path / "f", [("list", [])], "0.0.7")
     with pytest.raises(SimulationError, match=r"copter 0\.0\.7"):
         load_run(path)
+    older = encode(
+        {"copter": copter.__version__, "run": {"nodes": [("list", [])], "order": np.zeros(1, dtype=np.int64)}}
+    )
+    (tmp_path / "older").write_bytes(b"".join(RUN.close(older)))
+    with pytest.raises(SimulationError, match="without tables: run it again"):
+        load_run(tmp_path / "older")
     newer = bytearray(path.read_bytes())
     newer[8] += 1
     path.write_bytes(newer)
@@ -157,6 +164,41 @@ def test_damage_behind_a_forged_checksum_is_an_error_or_a_run(tmp_path: Path) ->
     assert refused
 
 
+def test_runs_of_values_that_a_file_cannot_hold_are_refused(tmp_path: Path) -> None:
+    path, order = tmp_path / "f", np.zeros(1, dtype=np.int64)
+    for lengths in ([1 << 62, 1 << 62], [-1, 1]):
+        long = ("runs", (2,), np.zeros(2), np.array(lengths, dtype=np.int64))
+        run = {"nodes": [("array", long, [])], "order": order, "tables": [], "arrays": [], "text": ""}
+        payload = encode({"copter": copter.__version__, "run": {**run, "lengths": order[:0]}})
+        path.write_bytes(b"".join(RUN.close(payload)))
+        with pytest.raises(SimulationError, match=r"file's size allows|negative length"):
+            load_run(path)
+
+
+def full_cluster(waiting: int) -> Simulation:
+    """A run in which so many jobs wait."""
+    cluster = Cluster.of({"t4": (2, 4)})
+    model = GoodputModel(configurations_of(cluster))
+    made = POLICIES["chronus"].build(cluster, model, "full", Settings(threads=1))
+    jobs = [Job(f"job-{i}", "cifar10", 0.37 * i, 1e6 + i) for i in range(waiting)]
+    run = Simulation(cluster, jobs, made, model, made.round_s, deadline_s=1e6)
+    for _ in range(6):
+        run.step()
+    return run
+
+
+def test_a_job_that_waits_takes_few_bytes_and_comes_back(tmp_path: Path) -> None:
+    run, sizes = full_cluster(1000), list[int]()
+    for name, each in (("few", run), ("many", full_cluster(3000))):
+        save_run(each, tmp_path / name)
+        sizes.append((tmp_path / name).stat().st_size)
+    assert sizes[1] - sizes[0] < 400 * 2000  # as objects, one by one, they took 2,200 bytes each
+    back = load_run(tmp_path / "few")
+    assert back.active == run.active
+    assert [back.step().objective for _ in range(2)] == [run.step().objective for _ in range(2)]
+    assert back._occupancy.allocations == run._occupancy.allocations
+
+
 def test_links_are_followed_and_pipes_refused(tmp_path: Path) -> None:
     real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(real)
@@ -209,6 +251,9 @@ def things() -> Iterator[object]:
     yield np.asfortranarray(np.arange(6.0).reshape(2, 3))
     yield np.array([1, "a", None], dtype=object)
     yield np.arange(5, dtype=np.uint16)[::2]
+    yield from (np.array([np.nan] * 30 + [-0.0] * 30), np.repeat([0, 1 << 40], 50), np.ones((40, 2)), [None] * 20)
+    yield from ([f"t{n % 3}" for n in range(40)], [(n, 0.5 * n) for n in range(40)], {f"k{n}": n for n in range(40)})
+    yield from (list(range(0, 400, 3)), [-(1 << 63), (1 << 63) - 1] * 20, [True, False] * 20, [None, 1.0] * 20)
 
 
 @pytest.mark.parametrize("value", list(things()), ids=repr)
@@ -226,7 +271,7 @@ def test_values_come_back_as_they_were(value: Any) -> None:
 def again(value: object) -> Any:
     """A value written and read."""
     data = b"".join(encode(Flattener(SavedClasses([Mine])).flatten(value)))
-    return Rebuilder(Reader(data, "values").whole(), SavedClasses([Mine])).rebuild()
+    return Rebuilder(Reader(data, "values").whole(), SavedClasses([Mine]), len(data)).rebuild()
 
 
 def test_identities_and_cycles_come_back() -> None:

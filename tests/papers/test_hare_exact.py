@@ -30,6 +30,20 @@ def test_without_sequences_it_is_a_lower_bound(seed: int) -> None:
     assert solve(hare_sched(instance, sequencing=False)).objective <= optimum(instance) * (1 + 1e-7)
 
 
+def test_plans_of_small_instances_are_near_the_optimum_and_the_bound_is_below_it() -> None:
+    """The gap to the bound is three times the plan's distance from the optimum (docs/papers/hare.md)."""
+    above, below = [], []
+    for seed in range(40):
+        instance = small_instance(seed)
+        made, best = HareScheduler(growth=1.25, max_tasks=4000).schedule(instance), optimum(instance)
+        above.append(made.schedule.objective / best - 1.0)
+        below.append(1.0 - made.relaxation.bound / best)
+    assert min(*above, *below) > -1e-9
+    assert np.mean(above) < 0.04
+    assert np.mean(np.array(above) < 1e-9) > 0.6
+    assert np.mean(below) < 0.06
+
+
 def test_many_tasks_are_refused() -> None:
     job = HareJob("long", 100, 1, {"g": 1.0})
     with pytest.raises(InvalidJobError, match="100 tasks"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts
@@ -103,20 +104,7 @@ class RoundPolicy(ABC):
 
     def add_job(self, job: Job) -> None:
         """Queue a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
-        if job.id in self.jobs:
-            raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
-        if not self.fits_somewhere(job):
-            sizes = list(self.sizes(job))
-            there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
-            wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
-            raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
-        self.jobs[job.id] = job
-        known_s = job.submit_s if self._last_plan_s is None else max(job.submit_s, self._last_plan_s)
-        self.service[job.id] = Service(clock=self._clock, waits_from_s=known_s)
-        self._order[job.id] = (job.submit_s, self._arrivals)
-        if not job.preemptible:
-            self._settled[job.id] = None
-        self._arrivals += 1
+        self.enqueue((job,))
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job; on an error none is added."""
@@ -130,6 +118,36 @@ class RoundPolicy(ABC):
                 self.remove_job(job_id)
             self._arrivals = arrivals
             raise
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs, with what this class keeps of them; on an error none is queued."""
+        ids = [job.id for job in jobs]
+        if len(set(ids)) < len(ids) or not self.jobs.keys().isdisjoint(ids):
+            known = next(each for at, each in enumerate(ids) if each in self.jobs or each in ids[:at])
+            raise DuplicateJobError(f"job {known!r} is in the queue already; remove it first")
+        self.require_room(jobs)
+        clock, last_s = self._clock, -inf if self._last_plan_s is None else self._last_plan_s
+        submits_s = [job.submit_s for job in jobs]
+        self.jobs.update(zip(ids, jobs, strict=True))
+        services = [Service(0.0, 0.0, 0.0, clock, submit_s if submit_s > last_s else last_s) for submit_s in submits_s]
+        self.service.update(zip(ids, services, strict=True))
+        turns = range(self._arrivals, self._arrivals + len(ids))
+        self._order.update(zip(ids, zip(submits_s, turns, strict=True), strict=True))
+        self._settled.update((job.id, None) for job in jobs if not job.preemptible)
+        self._arrivals += len(ids)
+
+    def require_room(self, jobs: Sequence[Job]) -> None:
+        """Raise InvalidJobError for a job that fits nowhere."""
+        for job in jobs:
+            if not self.fits_somewhere(job):
+                self.refuse(job)
+
+    def refuse(self, job: Job) -> NoReturn:
+        """Raise InvalidJobError for a job that fits nowhere."""
+        sizes = list(self.sizes(job))
+        there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
+        wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
+        raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
 
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from copter_frontends.vocabulary import Allocation
 
 MOST_SPANS = 200_000  # most spans of activity that are kept
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """An uninterrupted period of one job on one allocation, in simulated seconds."""
 
     job: str
@@ -25,11 +27,13 @@ class Activity:
         self.spans: list[Span] = []
         self._open: dict[str, tuple[float, str, int]] = {}
 
-    def begin(self, job: str, now_s: float, gpu_type: str, gpus: int) -> None:
-        """Note that a job has these GPUs from now on; its previous span ends."""
-        if job in self._open:
-            self.end(job, now_s)
-        self._open[job] = (now_s, gpu_type, gpus)
+    def begin_all(self, jobs: Iterable[str], now_s: float, allocations: Iterable[Allocation]) -> None:
+        """Note that jobs have these GPUs from now on; their previous spans end."""
+        known = self._open
+        for job, allocation in zip(jobs, allocations, strict=True):
+            if job in known:
+                self.end(job, now_s)
+            known[job] = (now_s, allocation.gpu_type, allocation.gpus)
 
     def end(self, job: str, now_s: float) -> None:
         """Note that a job has no GPUs any more."""

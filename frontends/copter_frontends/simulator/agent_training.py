@@ -69,19 +69,21 @@ class AgentTraining:
         application = self._profiles[self._table.jobs[row].application]
         return [] if application.application.pipeline is not None else list(application.steps)
 
-    def begin(self, row: int, allocation: Allocation) -> None:
-        """Choose the batch for the new allocation."""
-        placement = used_of(allocation, self._table.jobs[row].gpus)
-        self._where[row] = (allocation.gpu_type, placement)
-        self._agents[row].tune(allocation.gpu_type, placement)
+    def begin_all(self, rows: Ints, allocations: Sequence[Allocation]) -> None:
+        """Choose the batches for the new allocations."""
+        for row, allocation in zip(rows.tolist(), allocations, strict=True):
+            placement = used_of(allocation, self._table.jobs[row].gpus)
+            self._where[row] = (allocation.gpu_type, placement)
+            self._agents[row].tune(allocation.gpu_type, placement)
 
-    def halt(self, row: int) -> None:
-        """Note that the job has no GPUs any more."""
-        self._where.pop(row, None)
+    def halt_all(self, rows: Ints) -> None:
+        """Note that the jobs have no GPUs any more."""
+        for row in rows.tolist():
+            self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
         """Drop the job's agent."""
-        self.halt(row)
+        self._where.pop(row, None)
         self._agents.pop(row, None)
 
     def fall_back(self, row: int) -> None:
@@ -96,6 +98,10 @@ class AgentTraining:
         hints = self._agents[row].hints()
         told: dict[str, Any] = {"progress": min(1.0, float(self._table.progress[row]))}
         return told if hints is None else {**told, "hints": hints}
+
+    def news_of(self, rows: Ints) -> list[dict[str, Any]]:
+        """Return :meth:`news` of each of the jobs."""
+        return [dict(self.news(row)) for row in rows.tolist()]
 
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
         """Train the running jobs from `begin_s` to `end_s`, one by one."""

@@ -13,12 +13,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+ANY = np.iinfo(np.int64).max  # GPUs of a job without a largest number
+
+
 class JobTable:
     """Struct of arrays over all jobs, in order of submission.
 
     Attributes
     ----------
     jobs : list of Job
+    ids : list of str
+    least, most : int64 arrays
+        Numbers of GPUs on which a job runs.
     index : dict of job id to row
     submit_s, first_start_s, completion_s : float64 arrays
         Seconds from the start of the simulation; NaN for events that have not happened.
@@ -42,6 +48,7 @@ class JobTable:
         n = len(jobs)
         number = {name: i for i, name in enumerate(applications)}
         self.jobs = list(jobs)
+        self.ids = [job.id for job in self.jobs]
         self.index = {job.id: i for i, job in enumerate(self.jobs)}
         self.submit_s: Floats = np.array([job.submit_s for job in self.jobs], dtype=np.float64)
         self.application: Ints = np.array([number[job.application] for job in self.jobs], dtype=np.int64)
@@ -51,6 +58,9 @@ class JobTable:
         self.curve: Ints = np.full(n, -1, dtype=np.int64)
         self.resume_s: Floats = np.zeros(n)
         self.gpus: Ints = np.zeros(n, dtype=np.int64)
+        self.least: Ints = np.array([job.gpus or job.min_gpus for job in self.jobs], dtype=np.int64)
+        most = [job.gpus or job.max_gpus or ANY for job in self.jobs]
+        self.most: Ints = np.array(most, dtype=np.int64)
         self.gpu_seconds: Floats = np.zeros(n)
         self.queue_s: Floats = np.zeros(n)
         self.restarts: Ints = np.zeros(n, dtype=np.int64)

@@ -74,26 +74,39 @@ class Occupancy:
             self.release(job)
         fresh = [*changes.started, *(job for job, _, _ in changes.changed)]
         touched: dict[str, None] = {}
+        nodes, used, of_type = self._cluster.nodes, self._used, self.gpus_used
         for job in fresh:
             allocation = plan[job]
+            if len(allocation.nodes) == 1 and not allocation.mixture:  # most allocations, in one look
+                ((name, gpus),) = allocation.nodes
+                kind, node = allocation.gpu_type, nodes.get(name)
+                if node is not None and node.gpu_type == kind and gpus == allocation.gpus >= 1:
+                    of_type[kind], used[name] = of_type.get(kind, 0) + gpus, used.get(name, 0) + gpus
+                    self.allocations[job], touched[name] = allocation, None
+                    continue
             self._check_shape(job, allocation)
             self._count(allocation, +1)
             self.allocations[job] = allocation
-            for node, _ in allocation.nodes:
-                touched[node] = None
-        for node in touched:
-            if self._used[node] > self._cluster.nodes[node].gpus:
-                jobs = sorted(j for j, a in self.allocations.items() if any(n == node for n, _ in a.nodes))
+            for name, _ in allocation.nodes:
+                touched[name] = None
+        for name in touched:
+            if used[name] > nodes[name].gpus:
+                jobs = sorted(j for j, a in self.allocations.items() if any(n == name for n, _ in a.nodes))
                 raise SimulationError(
-                    f"the plan over-commits node {node!r}: {self._used[node]} GPUs of "
-                    f"{self._cluster.nodes[node].gpus} for jobs {', '.join(map(repr, jobs))}"
+                    f"the plan over-commits node {name!r}: {used[name]} GPUs of "
+                    f"{nodes[name].gpus} for jobs {', '.join(map(repr, jobs))}"
                 )
 
     def release(self, job: str) -> Allocation | None:
         """Release a job's GPUs and return them; None if it held none."""
         held = self.allocations.pop(job, None)
         if held is not None:
-            self._count(held, -1)
+            if len(held.nodes) == 1 and not held.mixture:
+                ((node, gpus),) = held.nodes
+                self.gpus_used[held.gpu_type] -= held.gpus
+                self._used[node] -= gpus
+            else:
+                self._count(held, -1)
         return held
 
     def jobs_on(self, nodes: Collection[str]) -> list[str]:
@@ -107,11 +120,6 @@ class Occupancy:
             self._used[node] = self._used.get(node, 0) + sign * gpus
 
     def _check_shape(self, job: str, allocation: Allocation) -> None:
-        if len(allocation.nodes) == 1 and not allocation.mixture:  # most allocations, in one look
-            ((name, gpus),) = allocation.nodes
-            node = self._cluster.nodes.get(name)
-            if node is not None and node.gpu_type == allocation.gpu_type and gpus == allocation.gpus >= 1:
-                return
         where = f"the plan's allocation of job {job!r}"
         for kind in allocation.by_type:
             if kind not in self._cluster.types:

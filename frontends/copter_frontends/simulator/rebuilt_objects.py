@@ -16,7 +16,8 @@ from copter.session.session import restored
 from copter.session.state import model_from
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of
-from copter_frontends.simulator.saved_objects import BITS, FACTORIES, MAPPINGS, PLAIN_KINDS, SPARSE, Node, slots_of
+from copter_frontends.simulator.saved_objects import BITS, FACTORIES, MAPPINGS, PLAIN_KINDS, SPARSE, slots_of
+from copter_frontends.simulator.saved_tables import Node, unpacked
 
 MISSING = object()  # stands for an object that is not made yet
 
@@ -29,11 +30,12 @@ class Rebuilder:
     payload : dict
         What :meth:`.saved_objects.Flattener.flatten` returned.
     classes : SavedClasses
+    size : int
+        Bytes of the file that the payload was read from.
     """
 
-    def __init__(self, payload: dict[str, Any], classes: SavedClasses) -> None:
-        self.nodes: list[Node] = payload["nodes"]
-        self.order: list[int] = payload["order"].tolist()
+    def __init__(self, payload: dict[str, Any], classes: SavedClasses, size: int) -> None:
+        self.nodes, self.order = unpacked(payload, size)
         self.classes = classes
         self.made: list[Any] = []
         self._known: dict[str, tuple[type, frozenset[str], frozenset[str]]] = {}

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import Enum
 from itertools import chain
+from operator import attrgetter
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, Literal
 
@@ -21,8 +23,8 @@ from copter.session.state import model_state
 from copter.storage.encoder import CODES
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of, name_of
+from copter_frontends.simulator.saved_tables import Node, packed
 
-Node = tuple[Any, ...]
 Parts = tuple[Node, Iterator[Any] | None]  # the beginning of a node, and the values that follow, if any
 
 ATOMS = (type(None), bool, int, float, str, bytes)
@@ -56,6 +58,7 @@ class Flattener:
         self._number: dict[int, int] = {}
         self._kept: list[object] = []  # keeps objects alive, so that no id() is reused
         self._class_names: dict[type, str] = {}
+        self._plain: dict[type, tuple[Node, Callable[[object], tuple[Any, ...]]] | None] = {}
         self._templates: list[tuple[int, Template]] = []
         self._models: dict[int, tuple[int, Model]] = {}
         self._sessions: dict[int, int] = {}  # number of a session, by the id of its model
@@ -86,7 +89,7 @@ class Flattener:
                 self.nodes[number] = (*head, items)
                 self.order.append(number)
         self._find_models()
-        return {"nodes": self.nodes, "order": np.array(self.order, dtype=np.int64)}
+        return packed(self.nodes, self.order)
 
     def _open(self, value: object) -> tuple[int, Node, list[Any], Iterator[Any]]:
         """Number an object and begin its node."""
@@ -133,6 +136,10 @@ class Flattener:
 
     def _object_parts(self, value: Any, kind: type, number: int) -> Parts:
         """Return how an instance is written: models and sessions as in snapshots, others by attributes."""
+        plain = self._plain[kind] if kind in self._plain else self._plain.setdefault(kind, self._plain_parts(kind))
+        if plain is not None:
+            with suppress(AttributeError):  # a slot that was never set
+                return plain[0], iter(plain[1](value))
         if kind is Session:
             self._sessions[id(value.model)] = number
             _, (_, values, _, model) = value.__reduce__()
@@ -156,6 +163,15 @@ class Flattener:
         if isinstance(value, list | set | frozenset | str | bytes | int | float | np.ndarray):
             raise SimulationError(f"a {name_of(kind)} cannot be saved: it is a kind of {kind.__mro__[-2].__name__}")
         return ("object", name, list(state)), iter(state.values())
+
+    def _plain_parts(self, kind: type) -> tuple[Node, Callable[[object], tuple[Any, ...]]] | None:
+        """Return, for a class whose objects have slots alone, how a node begins, and what reads the slots at once."""
+        names = slots_of(kind)
+        if len(names) < 2 or kind.__dictoffset__ or kind in (Session, Model, Template) or _own_state(kind) is not None:
+            return None
+        if issubclass(kind, Enum | tuple | list | dict | set | frozenset | str | bytes | int | float | np.ndarray):
+            return None
+        return ("object", self.classes.require(kind), names), attrgetter(*names)
 
     def _find_models(self) -> None:
         """Record the session of every model and the model of every template."""
@@ -233,8 +249,8 @@ def _callable_parts(value: Any) -> Parts:
 def _state_of(value: Any) -> dict[str, Any]:
     """Return the saved attributes of an object: all, or those of its ``__getstate__``."""
     kind = type(value)
-    own = getattr(kind, "__getstate__", None)
-    if own is not None and own is not getattr(object, "__getstate__", None) and "dataclass" not in own.__name__:
+    own = _own_state(kind)
+    if own is not None:
         state = own(value)
         if type(state) is dict and not hasattr(kind, "__setstate__"):
             return state
@@ -246,6 +262,14 @@ def _state_of(value: Any) -> dict[str, Any]:
         except AttributeError:  # a slot that was never set
             continue
     return state
+
+
+def _own_state(kind: type) -> Callable[[object], Any] | None:
+    """Return a class's own ``__getstate__``; None for object's, and for the one that a frozen dataclass gets."""
+    own: Any = getattr(kind, "__getstate__", None)
+    if own is None or own is getattr(object, "__getstate__", None) or "dataclass" in own.__name__:
+        return None
+    return own  # type: ignore[no-any-return]
 
 
 def slots_of(kind: type) -> list[str]:

@@ -18,7 +18,7 @@ from copter_frontends.simulator.saved_classes import SavedClasses
 from copter_frontends.simulator.saved_objects import Flattener
 from copter_frontends.simulator.simulation import Simulation
 
-RUN = Seal(b"\x89COPTERR", 5, "a saved run of copter")
+RUN = Seal(b"\x89COPTERR", 6, "a saved run of copter")
 PICKLES = {b"copter-run-1\n": "copter 0.1.0 (format 1)", b"copter-run-3\n": "copter 0.1.0 (format 3)"}
 """First bytes of files in older formats, which were pickles, and the versions that wrote them."""
 
@@ -89,7 +89,9 @@ def load_run(path: str | Path, classes: Iterable[type] = ()) -> Simulation:
     try:
         if values["copter"] != __version__:
             raise SimulationError(f"saved by copter {values['copter']}, this is {__version__}: run it again")
-        result: Any = Rebuilder(values["run"], SavedClasses(classes)).rebuild()
+        if "tables" not in values["run"]:
+            raise SimulationError("saved by an earlier state of this version, without tables: run it again")
+        result: Any = Rebuilder(values["run"], SavedClasses(classes), len(data)).rebuild()
     except Exception as error:  # a forged file can cause any error
         raise SimulationError(f"{path}: cannot be read: {error}") from error
     if type(result) is not Simulation:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 
@@ -179,8 +179,7 @@ class Simulation:
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
-        for row in rows_with_news(self.policy, self._table, running, changed):
-            self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
+        self._note_news(rows_with_news(self.policy, self._table, running, changed))
         for row, facts in observed:
             if np.isnan(self._table.completion_s[row]):
                 self._news.setdefault(self._table.jobs[row].id, {}).update(facts)
@@ -383,8 +382,18 @@ class Simulation:
             return False
         return True
 
+    def _note_news(self, rows: Ints) -> None:
+        """Keep what the policy is told of these jobs before its next plan."""
+        news, ids = self._news, self._table.ids
+        for row, facts in zip(rows.tolist(), self._training.news_of(rows), strict=True):
+            had = news.setdefault(ids[row], facts)
+            if had is not facts:
+                had.update(facts)
+
     def _send_updates(self) -> None:
-        told = {job: facts for job, facts in self._news.items() if job in self._active}
+        told, active = self._news, self._active
+        if not told.keys() <= active.keys():
+            told = {job: facts for job, facts in told.items() if job in active}
         update_jobs = at_once(self.policy, "update_jobs", "update_job")
         self._news = {}
 
@@ -436,9 +445,14 @@ class Simulation:
     def _start(self, given: Sequence[tuple[str, Allocation, bool]]) -> None:
         """Give jobs GPUs; those that are charged for it train once they have restarted."""
         table, rows = self._table, _rows_of([job for job, _, _ in given], self._active)
-        for row, (_, allocation, _) in zip(rows.tolist(), given, strict=True):
-            self._begin(row, allocation)
-        table.gpus[rows] = [allocation.gpus for _, allocation, _ in given]
+        allocations = [allocation for _, allocation, _ in given]
+        gpus = np.array([allocation.gpus for allocation in allocations], dtype=np.int64)
+        wrong = np.flatnonzero((gpus < table.least[rows]) | (gpus > table.most[rows]))
+        if len(wrong):
+            self._refuse(table.jobs[int(rows[wrong[0]])], int(gpus[wrong[0]]))
+        self._training.begin_all(rows, allocations)
+        self._activity.begin_all([job for job, _, _ in given], self.now_s, allocations)
+        table.gpus[rows] = gpus
         charged = rows[np.array([each for _, _, each in given], dtype=np.bool_)]
         table.resume_s[charged] = self.now_s + self._late_s + self._restart_s[table.application[charged]]
         if self.semantics.pin_restoring:
@@ -450,23 +464,21 @@ class Simulation:
         for row, restarts in zip(again.tolist(), table.restarts[again].tolist(), strict=True):
             self._news.setdefault(table.jobs[row].id, {})["restarts"] = restarts
 
-    def _begin(self, row: int, allocation: Allocation) -> None:
-        job = self._table.jobs[row]
+    @staticmethod
+    def _refuse(job: Job, gpus: int) -> NoReturn:
+        """Raise SimulationError for a plan that gives a job a number of GPUs on which it does not run."""
         least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus)
-        if not least <= allocation.gpus <= (most or allocation.gpus):
-            runs = f"{least} to {most}" if most else f"{least} or more"
-            raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {runs}")
-        self._training.begin(row, allocation)
-        self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)
+        runs = f"{least} to {most}" if most else f"{least} or more"
+        raise SimulationError(f"the plan gives job {job.id!r} {gpus} GPUs; it runs on {runs}")
 
     def _halt(self, rows: Ints) -> None:
         table = self._table
         table.gpus[rows] = 0
         done_s = table.completion_s[rows]
         table.last_held_s[rows] = held_s = np.where(np.isnan(done_s), self.now_s, done_s)
+        self._training.halt_all(rows)
         for row, end_s in zip(rows.tolist(), held_s.tolist(), strict=True):
-            self._training.halt(row)
-            self._activity.end(table.jobs[row].id, end_s)
+            self._activity.end(table.ids[row], end_s)
 
     def _account(self, running: Ints) -> None:
         table = self._table

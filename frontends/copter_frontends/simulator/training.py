@@ -24,11 +24,11 @@ class Training(Protocol):
     def profiled_on(self, row: int) -> Sequence[str]:
         """Return the GPU types on which a job is profiled before it joins, if profiling takes GPUs."""
 
-    def begin(self, row: int, allocation: Allocation) -> None:
-        """Note that a job gets GPUs or changes them."""
+    def begin_all(self, rows: Ints, allocations: Sequence[Allocation]) -> None:
+        """Note that jobs get GPUs or change them."""
 
-    def halt(self, row: int) -> None:
-        """Note that a job loses its GPUs."""
+    def halt_all(self, rows: Ints) -> None:
+        """Note that jobs lose their GPUs."""
 
     def leave(self, row: int) -> None:
         """Note that a job has ended or was removed."""
@@ -41,6 +41,9 @@ class Training(Protocol):
 
     def news(self, row: int) -> Mapping[str, Any]:
         """Return facts for the policy about a changed job (fields of ``update_job``)."""
+
+    def news_of(self, rows: Ints) -> list[dict[str, Any]]:
+        """Return :meth:`news` of each of these jobs, in dictionaries that the caller may change."""
 
 
 @runtime_checkable
@@ -90,10 +93,9 @@ def drop_observed(facts: dict[str, Any]) -> None:
         facts.pop(name, None)
 
 
-def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
+def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> Ints:
     """Return the jobs to report to the policy after a round: changed ones, or all that ran if it follows them."""
-    rows = running[np.isnan(table.completion_s[running])] if Exposed(policy).follows else changed
-    return [int(row) for row in rows]
+    return running[np.isnan(table.completion_s[running])] if Exposed(policy).follows else changed
 
 
 class ExactTraining:
@@ -115,23 +117,27 @@ class ExactTraining:
         """Return an empty sequence: everything is known."""
         return ()
 
-    def begin(self, row: int, allocation: Allocation) -> None:
-        """Look up the job's rate curve."""
-        self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
-        application = self._table.jobs[row].application
-        if application not in self._draws:
-            self._draws[application] = isinstance(self._facts.get(application), DrawnLoads)
-        if self._draws[application]:
-            self._where[row] = (allocation.gpu_type, allocation.gpus)
+    def begin_all(self, rows: Ints, allocations: Sequence[Allocation]) -> None:
+        """Look up the jobs' rate curves."""
+        jobs, curve, draws = self._table.jobs, self._rates.curve, self._draws
+        at = rows.tolist()
+        self._table.curve[rows] = [curve(jobs[row], each) for row, each in zip(at, allocations, strict=True)]
+        for row, allocation in zip(at, allocations, strict=True):
+            application = jobs[row].application
+            if application not in draws:
+                draws[application] = isinstance(self._facts.get(application), DrawnLoads)
+            if draws[application]:
+                self._where[row] = (allocation.gpu_type, allocation.gpus)
 
-    def halt(self, row: int) -> None:
-        """Note that the job in this row of the table has lost its GPUs and makes no progress."""
-        self._table.curve[row] = -1
-        self._where.pop(row, None)
+    def halt_all(self, rows: Ints) -> None:
+        """Note that the jobs in these rows of the table have lost their GPUs and make no progress."""
+        self._table.curve[rows] = -1
+        if self._where:
+            for row in rows.tolist():
+                self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
-        """Do nothing: a job has no state besides its row."""
-        self.halt(row)
+        """Do nothing: a job without GPUs has no state besides its row."""
 
     def fall_back(self, row: int) -> None:
         """Return the job to the start of its phase."""
@@ -159,3 +165,7 @@ class ExactTraining:
     def news(self, row: int) -> Mapping[str, Any]:
         """Return the job's progress."""
         return {"progress": float(self._table.progress[row])}
+
+    def news_of(self, rows: Ints) -> list[dict[str, Any]]:
+        """Return the jobs' progress."""
+        return [{"progress": progress} for progress in self._table.progress[rows].tolist()]

@@ -164,7 +164,8 @@ class JobTuner:
         each = [min(self._per_node, gpus - first) for first in range(0, gpus, self._per_node)]
         training.arrive(0)
         try:
-            training.begin(0, Allocation(self.gpu_type, gpus, tuple((str(i), n) for i, n in enumerate(each))))
+            nodes = tuple((str(i), n) for i, n in enumerate(each))
+            training.begin_all(np.array([0]), [Allocation(self.gpu_type, gpus, nodes)])
             training.advance(np.array([0]), 0.0, math.inf)
         except InvalidDataError:
             return None

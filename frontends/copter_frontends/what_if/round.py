@@ -31,7 +31,8 @@ def copied(thing: T) -> T:
 
     Raises SimulationError for an object that a saved run may not contain.
     """
-    made: T = Rebuilder(Reader(values_of(thing), "the copy").whole(), SavedClasses()).rebuild()
+    data = values_of(thing)
+    made: T = Rebuilder(Reader(data, "the copy").whole(), SavedClasses(), len(data)).rebuild()
     return made
 
 

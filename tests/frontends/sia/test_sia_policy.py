@@ -326,6 +326,17 @@ def test_errors_name_what_is_wrong_and_change_nothing() -> None:
     assert policy.cluster.gpus == small_cluster().gpus
 
 
+def test_a_pin_that_no_job_can_have_is_refused_and_changes_nothing() -> None:
+    policy = SiaPolicy(Cluster.of({"t4": (3, 4)}))
+    policy.add_job(Job("a", "bert"))
+    policy.plan(0.0)
+    with pytest.raises(InvalidClusterError, match="on one node of 4 GPUs or on whole nodes"):
+        policy.pin("a", Allocation("t4", 4, (("t4-0", 2), ("t4-2", 2))))
+    assert not policy.pins
+    policy.pin("a", Allocation("t4", 8, (("t4-0", 4), ("t4-2", 4))))
+    assert policy.plan(60.0).allocations["a"].nodes == (("t4-0", 4), ("t4-2", 4))
+
+
 def test_capacity_under_a_pinned_job_cannot_be_taken() -> None:
     policy = SiaPolicy(Cluster.of({"t4": (2, 4)}))
     policy.add_job(Job("a", "bert"))

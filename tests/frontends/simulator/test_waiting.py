@@ -138,6 +138,17 @@ def test_ageing_bounds_the_wait_under_the_papers_policies(policy: str) -> None:
     assert aged < min(plain, 1.5 * 3600.0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["sia", "hadar", "hops", "chronus", "hare"])
+def test_ageing_bounds_the_wait_at_a_load_of_1_6_over_a_day(policy: str) -> None:
+    """A turn frees its GPUs for the next: over a day of too much work no job waits for much more than asked."""
+    arguments = [policy, "--cluster", "sia-hom", "--load", "1.6", "--hours", "24", "--seed", "5", "--ageing", "2"]
+    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+    worst, ran = longest_wait_s(simulation, 24.0)
+    assert 2.0 * 3600.0 <= worst <= 2.0 * 3600.0 + 2 * simulation.round_s
+    assert sum(record.queued_jobs for record in ran.rounds[-60:]) > 0
+
+
 def test_turns_survive_lost_nodes_and_removed_jobs() -> None:
     cluster = Cluster.of({"t4": (2, 1)})
     policy = Ageing(FirstNamed(cluster, 60.0), cluster, 100.0)

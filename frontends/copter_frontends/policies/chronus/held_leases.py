@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
-from copter_frontends.policies.chronus.job_book import NO_LEASES, SloBook, SloRecord
+from copter_frontends.policies.chronus.job_book import SloBook, SloRecord, leases_of
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 
 
@@ -55,8 +55,8 @@ class HeldLeases:
         rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 8)
         reach = np.array([record.reach for record in records], dtype=np.int64)
         taken = np.zeros((len(records), max(int(reach.max(initial=first)) - first, 1)), dtype=bool)
-        lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
-        owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])
+        lease, owner = leases_of(records)
+        lease = lease - first
         taken[owner[lease >= 0], lease[lease >= 0]] = True
         table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach, taken.sum(axis=1)))
         return cls(book.version, first, list(records), table, rows[:, 6].copy(), taken)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
-from copter_frontends.policies.chronus.lease_grid import LeaseGrid
+from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
+from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
@@ -61,20 +62,6 @@ class Admission:
     step: int = -1
     leases: tuple[int, ...] = ()
     moves: tuple[tuple[str, int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for the job's whole work.
-
-    `restart_s` is the job's own start time in seconds if it exceeds the grid's common one.
-    """
-
-    kind: int
-    gpus: int
-    taken: int
-    total_s: float
-    restart_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -137,11 +124,7 @@ class SloRecord:
     def of_many(cls, records: Sequence[tuple[Job, StepReward, tuple[Mode, ...], ModeTimes, float]]) -> list[SloRecord]:
         """Build records from what :meth:`of` is given."""
         made = [cls(job, reward, modes, times, times.done(progress)) for job, reward, modes, times, progress in records]
-        modes = [
-            (at, mode.kind, mode.taken, mode.total_s, mode.restart_s)
-            for record in made
-            for at, mode in enumerate(record.modes)
-        ]
+        modes = np.array([mode for record in made for mode in record.modes]).reshape(-1, len(Mode._fields))
         steps = [
             (step, record.job.submit_s + time_s, value - record.reward.floor)
             for record in made
@@ -152,10 +135,11 @@ class SloRecord:
         ends = np.cumsum(many * each)
         owner = np.repeat(np.arange(len(made)), many * each)
         within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
-        mode = (np.cumsum(many) - many)[owner] + within // each[owner]
-        step = (np.cumsum(each) - each)[owner] + within % each[owner]
-        mode_table, step_table = np.array(modes).reshape(-1, 5)[mode], np.array(steps).reshape(-1, 3)[step]
-        table = np.concatenate((mode_table[:, :4], step_table, mode_table[:, 4:]), axis=1)
+        number = within // each[owner]
+        mode = modes[(np.cumsum(many) - many)[owner] + number]
+        step = np.array(steps).reshape(-1, 3)[(np.cumsum(each) - each)[owner] + within % each[owner]]
+        kind, _, taken, total_s, restart_s = mode.T
+        table = np.column_stack((number, kind, taken, total_s, step, restart_s))
         begin = 0
         for record, end in zip(made, ends.tolist(), strict=True):
             record.table, begin = table[begin:end], end
@@ -297,7 +281,8 @@ class SloBook:
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Return the jobs that have a lease."""
-        return [record for record in self.records.values() if record.has_lease(lease)]
+        some = [record for record in self.records.values() if len(record.leases) and record.leases.item(0) <= lease]
+        return [record for record in some if record.leases.item(0) == lease or record.has_lease(lease)]
 
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """Return the promised GPUs in each lease from `first` on, (types, leases)."""
@@ -343,11 +328,16 @@ class SloBook:
 
     def only_ends(self, record: SloRecord) -> bool:
         """Return whether a promised job has reported that its work is done, so that it needs no leases."""
-        return record.promised >= 0 and self.grid.over((1.0 - record.time_done) * record.modes[record.mode].total_s)
+        return bool(self._ends((record,)))
 
     def ending(self) -> list[SloRecord]:
         """Return the promised jobs whose work is done."""
-        return [record for record in self.records.values() if self.only_ends(record)]
+        return self._ends(self.records.values())
+
+    def _ends(self, records: Iterable[SloRecord]) -> list[SloRecord]:
+        """Return the jobs of :meth:`only_ends`; all promised jobs are looked at in every round, so in one loop."""
+        promised = [record for record in records if record.promised >= 0]
+        return [r for r in promised if (1.0 - r.done.item(r.mode)) * r.modes[r.mode].total_s <= SAME_S]
 
     def free_ahead(self, record: SloRecord, first: int) -> None:
         """Remove all leases from `first` on from a job."""
@@ -356,17 +346,16 @@ class SloBook:
             self._note(record, record.leases[record.leases >= first], -1)
             record.leases = record.leases[record.leases < first]
 
-    def planned(self, first: int, begins: bool) -> list[SloRecord]:
+    def planned(self, first: int, begins: bool, ending: Iterable[SloRecord]) -> list[SloRecord]:
         """Return the jobs that need leases from `first` on.
 
-        Jobs whose work is done need no leases, nor do jobs whose last lease is the one before `first`.
+        Jobs whose work is done (`ending`) need none, nor do jobs whose last lease is the one before `first`.
         """
-        return [
-            record
-            for record in self.records.values()
-            if not self.only_ends(record)
-            and (begins or not record.has_lease(first - 1) or int(record.leases[-1]) >= first)
-        ]
+        over = {record.job.id for record in ending}
+        records = [record for job_id, record in self.records.items() if job_id not in over]
+        if begins:
+            return records
+        return [r for r in records if not len(r.leases) or r.leases.item(-1) >= first or not r.has_lease(first - 1)]
 
     def options(
         self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool, now: Now | None = None
@@ -398,10 +387,11 @@ class SloBook:
         need = self.grid.needed_by(left_s, restart_s, least=int(now is None))
         last = self.grid.ends_by(table[:, 5], left_s, need, restart_s)
         if not begins:
-            holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
+            lease, owner = leases_of(records)
+            holds = np.bincount(owner[lease == first - 1], minlength=len(records)) > 0
         if not begins and holds.any():
             own = np.array([record.mode for record in records])
-            ahead = np.array([int((record.leases >= first).sum()) for record in records])
+            ahead = np.bincount(owner[lease >= first], minlength=len(records))
             need = np.where(holds[job], ahead[job], need)
             possible &= ~holds[job] | (mode == own[job])
             had = np.array([record.step for record in records]), np.array([record.reach for record in records])
@@ -435,19 +425,27 @@ class SloBook:
         """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
         number, lease = np.nonzero(draft.taken)
-        ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
         self._promised, row = PromisedGpus(first), draft.row[number]
         if len(number):
             self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
-        lease, rows = lease + first, draft.row.tolist()
-        modes, steps, reach = (each.tolist() for each in (draft.options.mode, draft.options.step, draft.options.last))
-        for at, record in enumerate(records):
-            given = lease[ends[at] : ends[at + 1]]
-            if keep and len(record.leases) and record.leases[0] < first:
-                given = np.concatenate([record.leases[record.leases < first], given])
-            record.leases = given
-            if rows[at] >= 0:
-                record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
+        lease += first
+        if keep:
+            had, owner = leases_of(records)
+            had, owner = had[had < first], owner[had < first]
+            number, lease = np.concatenate((owner, number)), np.concatenate((had, lease))
+            order = np.argsort(number, kind="stable")
+            number, lease = number[order], lease[order]
+        ends = np.searchsorted(number, np.arange(1, len(records) + 1)).tolist()
+        rows, has = draft.row, draft.row >= 0
+        modes, steps, reach = (
+            np.where(has, column[rows] if len(column) else -1, -1).tolist()
+            for column in (draft.options.mode, draft.options.step, draft.options.last + first)
+        )
+        begin = 0
+        for record, end, mode, step, last in zip(records, ends, modes, steps, reach, strict=True):
+            record.leases, begin = lease[begin:end], end
+            if mode >= 0:
+                record.mode, record.step, record.reach = mode, step, last
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
         """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay."""
@@ -478,3 +476,10 @@ class SloBook:
         rest = np.array([now.lease], dtype=np.int64)
         record.leases, record.joined_s = np.append(rest, record.leases), now.begins_s
         self._note(record, rest)
+
+
+def leases_of(records: Sequence[SloRecord]) -> tuple[Ints, Ints]:
+    """Return the leases of jobs, one job after the other, and for each lease the number of its job."""
+    every = [record.leases for record in records]
+    count = np.fromiter(map(len, every), dtype=np.int64, count=len(every))
+    return np.concatenate([NO_LEASES, *every]), np.repeat(np.arange(len(every)), count)

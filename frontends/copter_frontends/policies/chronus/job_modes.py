@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import inf
 
-from copter_frontends.policies.chronus.job_book import Mode
+from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import (
@@ -25,23 +25,24 @@ from copter_frontends.vocabulary import Job, Shape
 BELIEVED = 0.15  # a profile confirms the declared rate up to this relative difference; a restart alone causes 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Speeds:
-    """A job's rates on its requested GPUs, at its arrival.
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """What jobs of one shape and one number of requested GPUs share.
 
     Attributes
     ----------
     gpus : int
     rates : dict of GPU type to float
-        Rates on the types that can run the job.
-    whole_s : float
-        Seconds for its whole work on its fastest type; infinite if no type can run it.
+        Rates on these GPUs at arrival, on the types that can run the jobs.
+    restart_s : float
+        Seconds of one start, 0 if they are unknown.
+    ways : tuple of (number of the GPU type, GPUs taken, rate)
     """
 
-    job: Job
     gpus: int
     rates: dict[str, float]
-    whole_s: float
+    restart_s: float
+    ways: tuple[tuple[int, int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class JobModes:
     elastic: bool
     seen: SeenTimes = field(default_factory=SeenTimes)
     """Measured times of the jobs that were profiled, and of jobs like them."""
-    _speeds: dict[str, Speeds] = field(default_factory=dict)
     _times: dict[Hashable, ModeTimes] = field(default_factory=dict)
-    _alike: dict[tuple[Shape, int], dict[str, float]] = field(default_factory=dict)  # rates on so many GPUs
+    _shared: dict[tuple[Shape, int], Alike] = field(default_factory=dict)
+    _own: dict[str, tuple[Job, Alike]] = field(default_factory=dict)  # of jobs that are like no other
     _timed: TimedThroughputs | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -72,43 +73,46 @@ class JobModes:
         if isinstance(self.throughputs, TimedThroughputs):
             object.__setattr__(self, "_timed", self.throughputs)
 
-    def speeds(self, job: Job) -> Speeds:
-        """Return a job's rates, cached; raises InvalidJobError if one is negative or not finite."""
-        known = self._speeds.get(job.id)
-        if known is None or known.job is not job:
-            gpus = requested_gpus(job)
-            rates = self._rates(job, gpus)
-            whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
-            known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
-        return known
-
-    def _rates(self, job: Job, gpus: int) -> dict[str, float]:
-        """Return a job's rates by GPU type; of jobs alike they are checked once."""
-        alike = isinstance(self.throughputs, GoodputThroughputs) and job.own_goodput is None
+    def alike(self, job: Job) -> Alike:
+        """Return what a job shares with jobs like it, cached; raises InvalidJobError for an invalid rate."""
+        gpus = requested_gpus(job)
+        if job.own_goodput is not None or not isinstance(self.throughputs, GoodputThroughputs):
+            known = self._own.get(job.id)
+            if known is None or known[0] is not job:
+                known = self._own[job.id] = job, self._made(job, gpus)
+            return known[1]
         key = job.shape, gpus
-        known = self._alike.get(key) if alike else None
-        if known is None:
-            kinds = self.nodes.types
-            every = rates_at_start(self.throughputs, job, kinds, gpus)
-            if not all(0 <= rate < inf for rate in every):
-                every = [checked_rate(self.throughputs, job, kind, gpus) for kind in kinds]
-            known = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
-            if alike:
-                if len(self._alike) >= MOST_RATES:
-                    self._alike.clear()
-                self._alike[key] = known
-        return known
+        shared = self._shared.get(key)
+        if shared is None:
+            if len(self._shared) >= MOST_RATES:
+                self._shared.clear()
+            shared = self._shared[key] = self._made(job, gpus)
+        return shared
+
+    def _made(self, job: Job, gpus: int) -> Alike:
+        """Return a job's rates by GPU type, and what follows from them."""
+        kinds = self.nodes.types
+        every = rates_at_start(self.throughputs, job, kinds, gpus)
+        if not all(0 <= rate < inf for rate in every):
+            every = [checked_rate(self.throughputs, job, kind, gpus) for kind in kinds]
+        rates = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
+        ways = [
+            (number, round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus, rates[kind])
+            for number, kind in enumerate(kinds)
+            if kind in rates
+        ]
+        return Alike(gpus, rates, self.restart_s(job), tuple(ways))
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Return whether a job runs on this many GPUs of a type; see `RunsWith`."""
-        speeds = self.speeds(job)
-        if gpus == speeds.gpus:
-            return gpu_type in speeds.rates
+        alike = self.alike(job)
+        if gpus == alike.gpus:
+            return gpu_type in alike.rates
         return checked_rate(self.throughputs, job, gpu_type, gpus) > 0
 
     def forget(self, job_id: str) -> None:
         """Delete the data of a job."""
-        self._speeds.pop(job_id, None)
+        self._own.pop(job_id, None)
 
     def seconds(self, job: Job, kind: str, gpus: int, rate: float) -> float:
         """Return the seconds for a job's whole work: as declared, or as measured if they differ by much."""
@@ -167,35 +171,30 @@ class JobModes:
 
     def remaining_s(self, job: Job, progress: float) -> float:
         """Return the seconds of a job's remaining work on its fastest type."""
-        speeds = self.speeds(job)
-        whole_s = speeds.whole_s
-        if len(self.seen) and speeds.rates:
-            whole_s = min(self.seconds(job, kind, speeds.gpus, rate) for kind, rate in speeds.rates.items())
+        alike = self.alike(job)
+        whole_s = self.throughputs.work(job) / max(alike.rates.values()) if alike.rates else inf
+        if len(self.seen) and alike.rates:
+            whole_s = min(self.seconds(job, kind, alike.gpus, rate) for kind, rate in alike.rates.items())
         return (1.0 - progress) * whole_s if whole_s < inf else inf
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job: one per GPU type, and per number of GPUs for an elastic job."""
-        speeds, restart_s, work = self.speeds(job), self.restart_s(job), self.throughputs.work(job)
+        alike = self.alike(job)
         if len(self.seen) or (self.elastic and job.gpus is None):
-            return self._every_mode(job, speeds, restart_s)
-        result = []
-        for number, kind in enumerate(self.nodes.types):
-            rate = speeds.rates.get(kind)
-            if rate is not None:
-                taken = round_up(speeds.gpus, self.nodes.node_gpus(kind)) if self.round_up else speeds.gpus
-                result.append(Mode(number, speeds.gpus, taken, work / rate, restart_s))
-        return tuple(result)
+            return self._every_mode(job, alike)
+        work, gpus, restart_s = self.throughputs.work(job), alike.gpus, alike.restart_s
+        return tuple([Mode(kind, gpus, taken, work / rate, restart_s) for kind, taken, rate in alike.ways])
 
-    def _every_mode(self, job: Job, speeds: Speeds, restart_s: float) -> tuple[Mode, ...]:
+    def _every_mode(self, job: Job, alike: Alike) -> tuple[Mode, ...]:
         """Return the modes of a job whose time was measured, or whose number of GPUs is free."""
         result = []
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):
-                same = gpus == speeds.gpus
-                rate = speeds.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
+                same = gpus == alike.gpus
+                rate = alike.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    result.append(Mode(number, gpus, taken, self.seconds(job, kind, gpus, rate), restart_s))
+                    result.append(Mode(number, gpus, taken, self.seconds(job, kind, gpus, rate), alike.restart_s))
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from copter import Model
 from copter.errors import SettingsError
+from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import (
     Admission,
-    Mode,
     Notice,
     Now,
     SloRecord,
@@ -24,6 +24,7 @@ from copter_frontends.policies.chronus.job_modes import JobModes
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
 from copter_frontends.policies.chronus.lease_model import LeaseModel
 from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
+from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.options import Ints
 from copter_frontends.policies.chronus.placing import LeasePlacer
 from copter_frontends.policies.chronus.present_lease import PresentLease
@@ -46,7 +47,7 @@ from copter_frontends.policy_kit import (
     representative_throughputs,
     requested_gpus,
 )
-from copter_frontends.policy_kit.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
+from copter_frontends.policy_kit.deadlines import NO_REWARDS, Rewards, StepReward, rewards_for
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # the user is notified if declared and profiled time differ by at least this factor
@@ -278,47 +279,53 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job, answered in turn in one pass; on an error none is added."""
-        rewards = [self._checked_reward(job) for job in jobs]
-        added, arrivals = list[str](), self._arrivals
         try:
-            for job in jobs:
-                super().add_job(job)
-                added.append(job.id)
+            known = AlikeJobs(jobs, self.modes)
+            rewards = self._checked_rewards(known)
+            self.enqueue(jobs)
         except Exception:
-            for job_id in added:
-                super().remove_job(job_id)
-            self._arrivals = arrivals
             for job in jobs:
                 if job.id not in self.jobs:
                     self.modes.forget(job.id)
             raise
-        asked = []
-        self.spot.add(jobs)
-        for job, reward in zip(jobs, rewards, strict=True):
-            if not job.preemptible:
-                self._lasting.add(job.id)
-            if reward is not None:
-                self.rewards[job.id] = reward
-                self.spot.due(job.id, job.submit_s + reward.last_s)
-            if not self.profiling.submit(job) and reward is not None:
-                asked.append((job, reward))
+        self.spot.add(known)
+        self._lasting.update([job.id for job in jobs if not job.preemptible])
+        asked = [(job, reward) for job, reward in zip(jobs, rewards, strict=True) if reward is not None]
+        self.rewards.update((job.id, reward) for job, reward in asked)
+        self.spot.due({job.id: job.submit_s + reward.last_s for job, reward in asked})
+        if self.profiler is not None:
+            profiled = {job.id for job in jobs if self.profiling.submit(job)}
+            asked = [(job, reward) for job, reward in asked if job.id not in profiled]
         self._consider(asked)
 
-    def fits_somewhere(self, job: Job) -> bool:
-        """Whether a job's GPUs fit on some type of an empty cluster that can run it."""
-        speeds = self.modes.speeds(job)
-        return any(speeds.gpus <= self.nodes.capacity(kind) for kind in speeds.rates)
+    def require_room(self, jobs: Sequence[Job]) -> None:
+        """Raise InvalidJobError unless each job's GPUs fit on some type of an empty cluster that can run it."""
+        fits = dict[int, bool]()  # by what jobs share
+        for job in jobs:
+            alike = self.modes.alike(job)
+            fitting = fits.get(id(alike))
+            if fitting is None:
+                fitting = fits[id(alike)] = any(alike.gpus <= self.nodes.capacity(kind) for kind in alike.rates)
+            if not fitting:
+                self.refuse(job)
 
-    def _checked_reward(self, job: Job) -> StepReward | None:
-        """Return the reward of a job that comes; raises InvalidJobError if the job cannot be answered."""
-        work = self.throughputs.work(job)
-        if not 0 < work < float("inf"):
-            raise InvalidJobError(f"job {job.id!r}: its work is {work} iterations, must be finite and > 0")
-        reward = self.rewards.get(job.id) or reward_for(self._source, job)
-        if reward is not None:
-            require_ahead(job, reward, self._now_s)
-            self.grid.require_longer(job.id, self.modes.restart_s(job))
-        return reward
+    def _checked_rewards(self, known: AlikeJobs) -> list[StepReward | None]:
+        """Return the rewards of jobs that come; raises InvalidJobError if one of them cannot be answered."""
+        jobs, now_s = known.jobs, self._now_s
+        rewards = rewards_for(self._source, jobs)
+        for at, (job, work, reward) in enumerate(zip(jobs, known.work, rewards, strict=True)):
+            if not 0 < work < float("inf"):
+                raise InvalidJobError(f"job {job.id!r}: its work is {work} iterations, must be finite and > 0")
+            if job.id in self.rewards:
+                rewards[at] = reward = self.rewards[job.id]
+            if reward is not None and job.submit_s + reward.last_s <= now_s:
+                require_ahead(job, reward, now_s)
+        restart_s = [each.restart_s for each in known.groups]
+        if max(restart_s, default=0.0) >= self.grid.lease_s:
+            for job, reward, group in zip(jobs, rewards, known.group.tolist(), strict=True):
+                if reward is not None:
+                    self.grid.require_longer(job.id, restart_s[group])
+        return rewards
 
     def set_reward(self, job_id: str, reward: StepReward) -> None:
         """Make a job an SLO job: before :meth:`add_job`, or afterwards if it has no promise."""
@@ -326,7 +333,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
             require_ahead(self.jobs[job_id], reward, self._now_s)
-            self.spot.due(job_id, self.jobs[job_id].submit_s + reward.last_s)
+            self.spot.due({job_id: self.jobs[job_id].submit_s + reward.last_s})
         if job_id in self.jobs and job_id not in self.profiling:
             self._consider([(self.jobs[job_id], reward)])
         self.rewards[job_id] = reward
@@ -507,7 +514,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         wanted = self.lease.wanted(left, self.pins)
         wanted.update(self.profiling.wanted(left, self.pins))
         taken = [*wanted, *self.pins, *self.profiling.jobs]
-        ahead = [record for record in self.book.records.values() if record.promised >= 0]
-        promised = [record.job.id for record in ahead if not self.book.only_ends(record)]
+        over = {record.job.id for record in self.book.ending()}
+        promised = [name for name, record in self.book.records.items() if record.promised >= 0 and name not in over]
         wanted.update(self.spot.wanted(taken, promised, left, self.held, self._now_s))
         return wanted

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter_frontends.policies.chronus.job_book import Mode, Now, SloBook
+from copter_frontends.policies.chronus.job_book import Now, SloBook
+from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.options import Floats, Ints
 
 FARTHEST = 100_000  # a quote considers at most so many leases ahead

@@ -160,8 +160,8 @@ class Selector:
         aside : int64 array (types,), optional
             GPUs of each type that only leases already promised may use.
         """
-        self._see_ends(now_s, first)
-        records = self.book.planned(first, begins)
+        ending = self._see_ends(now_s, first)
+        records = self.book.planned(first, begins, ending)
         horizon = self.book.most_leases(first)
         promised = None if aside is None or not aside.any() else self.book.promised_gpus(len(gpus), first, horizon)
         capacity = self._capacity(gpus, horizon, aside, promised)
@@ -372,14 +372,16 @@ class Selector:
             start[:, :width] = ahead[:, :width]
         return start
 
-    def _see_ends(self, now_s: float, first: int) -> None:
-        """Free the leases of jobs whose work is done; a promise counts as broken if the deadline passes before the
-        end.
+    def _see_ends(self, now_s: float, first: int) -> list[SloRecord]:
+        """Free the leases of jobs whose work is done, and return these jobs; a promise counts as broken if the deadline
+        passes before the end.
         """
-        for record in self.book.ending():
+        ending = self.book.ending()
+        for record in ending:
             self.book.free_ahead(record, first)
             if record.job.submit_s + record.reward.steps[record.promised][0] < now_s:
                 self._tell(record, Standing.DEMOTED, now_s, "its deadline is over, and it has not ended")
+        return ending
 
     def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
         """Give and break promises, with a notice for each."""

@@ -269,7 +269,11 @@ class HadarFormulation:
         index, kinds = self.book.index, len(self.types)
         x, own = np.zeros((len(index), kinds)), np.zeros(len(index))
         requests, at, column, value = solution.by_column()
-        row = np.array([index.get(request, -1) for request in requests], dtype=np.intp)[at]  # type: ignore[call-overload]
+        some = np.flatnonzero(value)  # jobs that get nothing are not looked up
+        at, column, value = at[some], column[some], value[some]
+        used, at = np.unique(at, return_inverse=True)
+        rows = [index.get(str(requests[request]), -1) for request in used.tolist()]
+        row = np.array(rows, dtype=np.intp)[at]
         of_type = np.flatnonzero((row >= 0) & (column < kinds))
         x[row[of_type], column[of_type]] = value[of_type]
         of_held = np.flatnonzero((row >= 0) & (column == kinds))

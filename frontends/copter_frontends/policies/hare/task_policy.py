@@ -51,18 +51,22 @@ class _Order:
 
     Attributes
     ----------
-    jobs : frozenset of str
+    jobs : tuple of HareJob
     gpus : tuple of int
-    middle : dict of job id to (mean busy time, rounds that were left then)
+    middle_s : float64 array (jobs,)
+        Mean busy time of each job; empty if none was solved for.
+    rounds : int64 array (jobs,)
+        Rounds that were left then.
     bound : float
         Lower bound on the sum of w C, in seconds from the start of the simulation.
     priced : bool
         Whether some price of the relaxation is positive, which means that GPUs are scarce.
     """
 
-    jobs: frozenset[str]
+    jobs: tuple[HareJob, ...]
     gpus: tuple[int, ...]
-    middle: Mapping[str, tuple[float, int]]
+    middle_s: Floats
+    rounds: Ints
     bound: float
     priced: bool
 
@@ -178,7 +182,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         job, order, held = self.job(job_id), self._order_kept, self.held.get(job_id)
         times = self.times.of(job)
         done = times.rounds_done(self.service[job_id].progress)
-        middle = {} if order is None else {name: at for name, (at, _) in order.middle.items()}
+        middle = {}
+        if order is not None:
+            middle = {each.id: at for each, at in zip(order.jobs, order.middle_s.tolist(), strict=False)}
         names, by_rank = self._ranked
         ranked = [names[n].id for n in by_rank.tolist()]
         return {
@@ -338,7 +344,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         share :data:`WORTH` of the gap of the plan at hand, of this `value`, the solve could close no more of the gap
         than that, and is left out.
         """
-        jobs, gpus = frozenset(job.id for job in instance.jobs), tuple(instance.gpus.tolist())
+        jobs, gpus = instance.jobs, tuple(instance.gpus.tolist())
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
@@ -347,16 +353,15 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         if self.relaxation == "worthwhile":
             low, high = self.solver.range_of(part, self.grid)
             if high - low <= WORTH * (value - shift - low):
-                self._order_kept = _Order(jobs, gpus, {}, low + shift, False)
+                self._order_kept = _Order(jobs, gpus, np.zeros(0), instance.rounds, low + shift, False)
                 return self._order_kept
         found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
         if found.passes:  # otherwise the kept solution was good enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
-        mean = zip(instance.jobs, (zero_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
-        middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        self._order_kept = _Order(jobs, gpus, middle, found.bound + shift, bool(found.price.any()))
+        middle_s, priced = zero_s + found.latest_mean_s, bool(found.price.any())
+        self._order_kept = _Order(jobs, gpus, middle_s, instance.rounds, found.bound + shift, priced)
         return self._order_kept
 
     def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
@@ -415,9 +420,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Return the plan in the relaxation's order (HR25) if there are prices and it is better than `plain`."""
         if not order.priced:
             return plain
-        known = [order.middle[job.id] for job in instance.jobs]
-        done = np.array([rounds for _, rounds in known]) - instance.rounds
-        mean = np.array([at for at, _ in known]) + 0.5 * done * ell  # mean busy time of the remaining rounds
+        mean = order.middle_s + 0.5 * (order.rounds - instance.rounds) * ell  # mean busy time of the remaining rounds
         other = self._placed(instance, chunks, mean, now_s)
         return other if other[0].objective < plain[0].objective else plain
 

@@ -132,7 +132,8 @@ class JobBook:
         self._current(groups)
         stale, self._stale = self._stale, set()
         key = self.throughputs.key
-        faults = {job: "no GPU type that is there now can run it" for job in jobs if job not in self.offers}
+        lacking = [job for job in jobs if job not in self.offers] if len(self.offers) < len(jobs) else []
+        faults = dict.fromkeys(lacking, "no GPU type that is there now can run it")
         for job_id, job in jobs.items() if stale is None or stale else ():
             if stale is not None and key(job) not in stale:
                 continue

@@ -236,7 +236,9 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             self.groups, self.book, self.jobs, self.held, self.pins, present, weight, self.programs.stay_bonus
         )
         draft = drafting.draft(self.pins if due else self.held)
-        waiting = self.standings.order(self.jobs.keys() - draft.placed.keys(), self.jobs)
+        waiting = []
+        if due or draft.idle:
+            waiting = self.standings.order(self.jobs.keys() - draft.placed.keys(), self.jobs)
         planner = RoundPlanner(self.programs, self.shim, drafting, deadline_s, clock)
         if due:
             result = planner.whole(draft, waiting, self.show)

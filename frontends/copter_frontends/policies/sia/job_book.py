@@ -102,6 +102,7 @@ class JobBook(dict[str, JobState]):
     def __init__(self) -> None:
         super().__init__()
         self._row_of: dict[str, int] = {}  # of every job, in the order of arrival
+        self._rows: Ints | None = None  # its values
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
         self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
@@ -160,15 +161,19 @@ class JobBook(dict[str, JobState]):
         self._free.pop()
         self[state.job.id] = state
         self._row_of[state.job.id] = state.row
+        self._rows = None
 
     def forget(self, job_id: str) -> None:
         """Delete a job and free its row."""
         del self[job_id]
         self._free.append(self._row_of.pop(job_id))
+        self._rows = None
 
     def rows(self) -> Ints:
-        """Return the rows of all jobs in the order of arrival."""
-        return np.fromiter(self._row_of.values(), dtype=np.int64, count=len(self._row_of))
+        """Return the rows of all jobs in the order of arrival; not to be changed."""
+        if self._rows is None:
+            self._rows = np.fromiter(self._row_of.values(), dtype=np.int64, count=len(self._row_of))
+        return self._rows
 
     def numbers_of(self, rows: Ints) -> NDArray[Any]:
         """Return a copy of the numbers of some rows, (k,), of dtype :data:`NUMBERS`."""

@@ -40,7 +40,7 @@ from copter_frontends.policy_kit import (
     that_fit,
 )
 from copter_frontends.simulator.goodput_source import GoodputSource
-from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
+from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidClusterError, Job, Plan
 from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
 
 SOLVE_SHARE = 0.8  # share of a round's deadline that the LP may use; the shim and placement need the rest
@@ -306,8 +306,14 @@ class SiaPolicy(LpPolicy):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _check_pin(self, job_id: str, allocation: Allocation) -> None:
-        """Raise if a pin names missing nodes or GPUs of other pins."""
+        """Raise if a pin names missing nodes or GPUs of other pins, or is spread over more nodes than it needs."""
         nodes, kind = self.cluster.nodes, self.cluster.type_of(allocation.gpu_type)
+        size = kind.gpus_per_node
+        if len(allocation.nodes) > 1 and any(gpus != size for _, gpus in allocation.nodes):
+            raise InvalidClusterError(
+                f"cannot pin job {job_id!r} to {allocation.nodes}: "
+                f"a job runs on one node of {size} GPUs or on whole nodes"
+            )
         there = {node for node, _ in allocation.nodes if node in nodes and nodes[node].gpu_type == kind.name}
         check_nodes(job_id, allocation, there)
         own = dict(self.pins[job_id].nodes) if job_id in self.pins else {}

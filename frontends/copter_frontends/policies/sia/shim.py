@@ -119,8 +119,13 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
     """Assign pinned jobs, whole columns, then for each fractional job its heaviest column that fits (thesis 4.4.1)."""
     result, jobs = Assignment(formulation), formulation.jobs
     requests, owner, local, values = solution.by_column()
+    book = jobs.numbers
+    if (book["pinned"][jobs.rows()] == IDLE).all():  # jobs that get nothing are not looked up
+        some = np.flatnonzero(values > SUPPORT)
+        used, owner = np.unique(owner[some], return_inverse=True)
+        local, values, requests = local[some], values[some], [requests[at] for at in used.tolist()]
     names = list(map(str, requests))
-    book, rows = jobs.numbers, jobs.rows_of(names)
+    rows = jobs.rows_of(names)
     free = book["pinned"][rows] == IDLE
     for at in np.flatnonzero(~free).tolist():
         result.take(names[at], int(book["pinned"][rows[at]]))

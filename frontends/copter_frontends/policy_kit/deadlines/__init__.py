@@ -6,6 +6,7 @@ from copter_frontends.policy_kit.deadlines.rewards import (
     Rewards,
     StepReward,
     reward_for,
+    rewards_for,
     weighted_miss_rate,
 )
 from copter_frontends.policy_kit.deadlines.scorecard import DeadlineOptions, Promising, deadline_summary
@@ -21,5 +22,6 @@ __all__ = [
     "deadline_summary",
     "draw_reward",
     "reward_for",
+    "rewards_for",
     "weighted_miss_rate",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from copter_frontends.policy_kit import Throughputs, rates_at_start, requested_gpus
+from copter_frontends.policy_kit import GoodputThroughputs, Throughputs, rates_at_start, requested_gpus
 from copter_frontends.policy_kit.deadlines.rewards import StepReward
-from copter_frontends.vocabulary import Cluster, Job, TraceError
+from copter_frontends.policy_kit.deadlines.seeded_draws import first_draws
+from copter_frontends.vocabulary import Cluster, Job, Shape, TraceError
 
 MIXES: Mapping[str, tuple[float, float, float]] = {
     "slo": (1.0, 0.0, 0.0),
@@ -57,11 +58,37 @@ class DrawnRewards:
         rng = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])
         return draw_reward(duration_s, self._mix, rng)
 
+    def of_jobs(self, jobs: Sequence[Job]) -> list[StepReward | None]:
+        """Return the reward of each job; as one after the other."""
+        best = dict[tuple[Shape, int], float]()  # rates of jobs alike
+        result: list[StepReward | None] = [None] * len(jobs)
+        lasting = list[tuple[int, float]]()
+        for at, job in enumerate(jobs):
+            key = job.shape, requested_gpus(job)
+            rate = best.get(key) if isinstance(self._throughputs, GoodputThroughputs) else None
+            if rate is None:
+                rate = best[key] = max(rates_at_start(self._throughputs, job, self._types, key[1]))
+            if rate > 0:
+                duration_s = self._throughputs.work(job) / rate
+                if duration_s >= self._least_s:
+                    lasting.append((at, duration_s))
+        names = np.array([zlib.crc32(jobs[at].id.encode()) for at, _ in lasting], dtype=np.uint64)
+        chance, share = first_draws(self._seed, names)
+        kinds = UP_TO[self._mix].searchsorted(chance, side="right").tolist()
+        factors = (DEADLINES[0] + (DEADLINES[1] - DEADLINES[0]) * share).tolist()
+        for (at, duration_s), kind, factor in zip(lasting, kinds, factors, strict=True):
+            result[at] = _reward(kind, factor * duration_s)
+        return result
+
 
 def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
     """Draw a class by the mix's shares and deadlines as in the paper; None for best effort."""
     kind = int(UP_TO[mix].searchsorted(rng.random(), side="right"))  # as `rng.choice(3, p=MIXES[mix])`
     factor = rng.uniform(*DEADLINES)
+    return _reward(kind, factor * duration_s)
+
+
+def _reward(kind: int, deadline_s: float) -> StepReward | None:
     if kind == 2:
         return None
-    return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
+    return StepReward.soft(deadline_s) if kind == 1 else StepReward.strict(deadline_s)

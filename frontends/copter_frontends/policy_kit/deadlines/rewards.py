@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
@@ -95,6 +95,14 @@ NO_REWARDS: Mapping[str, StepReward] = {}
 def reward_for(source: Rewards, job: Job) -> StepReward | None:
     """Return a job's reward; None for best effort."""
     return source.get(job.id) if isinstance(source, Mapping) else source(job)
+
+
+def rewards_for(source: Rewards, jobs: Sequence[Job]) -> list[StepReward | None]:
+    """Return the reward of each job, in one call of a source that has `of_jobs`."""
+    of_jobs = getattr(source, "of_jobs", None)
+    if of_jobs is not None:
+        return list(of_jobs(jobs))
+    return [reward_for(source, job) for job in jobs]
 
 
 def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowest: float = LOWEST) -> float:
