@@ -59,7 +59,8 @@ class JobTable:
         self.resume_s: Floats = np.zeros(n)
         self.gpus: Ints = np.zeros(n, dtype=np.int64)
         self.least: Ints = np.array([job.gpus or job.min_gpus for job in self.jobs], dtype=np.int64)
-        most = [job.gpus or job.max_gpus or ANY for job in self.jobs]
+        # a fixed number may be rounded up to a configuration
+        most = [ANY if job.gpus else job.max_gpus or ANY for job in self.jobs]
         self.most: Ints = np.array(most, dtype=np.int64)
         self.gpu_seconds: Floats = np.zeros(n)
         self.queue_s: Floats = np.zeros(n)

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copter.write_lp(model.to_linear_program(), "model.lp")
     Path("objects.json").write_text(json.dumps({"items": two_teams()}))
     Path("serve.yaml").write_text("data: clusters\nport: 0\n")
-    monkeypatch.setattr(running, "run", lambda settings, again: 0 if settings == again() else 1)
+    monkeypatch.setattr(running, "run", lambda read: 0 if read() == read() else 1)
     return tmp_path
 
 
