@@ -49,9 +49,9 @@ LOADS = {  # of each size, by scheduler: what can run in the counted rounds over
     25_000: (1.6,),
 }
 MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
-FEWER_ROUNDS = {("hare", 10_000): 24, ("hare", 25_000): 6, ("chronus", 25_000): 24}  # a round of theirs takes seconds
-FIRST_SOLVES = {"hare-25000-1.6": 4}  # that are kept: all others' would take an hour
-NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
+FEWER_ROUNDS = {("chronus", 25_000): 24}
+POLICIES = ("sia", "hadar", "hops", "chronus")  # Hare solves no linear program unless its bound is asked for
+NEED_FEW = ("shards", "chronus", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
@@ -94,17 +94,9 @@ class Tape:
         """Make it."""
         copter = [sys.executable, "-m", "copter_frontends.cli"]
         program = copter if self.program == "copter" else [sys.executable, str(ROOT / self.program)]
-        solves = FIRST_SOLVES.get(self.name)
-        whole = path if solves is None else path.with_suffix(".whole")
-        whole.unlink(missing_ok=True)
-        command = [*program, *self.command, "--tape", str(whole), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if solves is None or done.returncode:
-            return done
-        cut = [*copter, "tape", "cut", str(whole), str(path), "--rounds", f"0:{solves}"]
-        shortened = subprocess.run(cut, capture_output=True, text=True, check=False)
-        whole.unlink()
-        return shortened if shortened.returncode else done
+        path.unlink(missing_ok=True)
+        command = [*program, *self.command, "--tape", str(path), "--json"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def simulated(policy: str, gpus: int, load: float) -> Tape:
@@ -151,7 +143,7 @@ TAPES = (
     *(
         simulated(policy, gpus, load)
         for gpus, loads in LOADS.items()
-        for policy in ("sia", "hadar", "hops", "chronus", "hare")
+        for policy in POLICIES
         for load in MORE_LOADS.get((policy, gpus), loads)
     ),
     at_once(1_000_000),
@@ -314,13 +306,12 @@ def write_page(folder: Path) -> None:
         result = kept(folder / f"{tape.name}.tape")
         if result.exists():
             section = json.loads(result.read_text())
-            few = f", its first {FIRST_SOLVES[tape.name]} solves" if tape.name in FIRST_SOLVES else ""
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []
-            lines += ["", f"## {tape.name}", "", f"`{tape.shown}`{few}", "", f"Measured: {section['how']}.", ""]
+            lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", "", f"Measured: {section['how']}.", ""]
             lines += [OVER.sub("time", line) for line in section["lines"]]
             others = result.with_name(f"{tape.name}{WAYS}")
             lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
-            lines += [] if few else whole_rounds(told(folder / f"{tape.name}.tape"))
+            lines += whole_rounds(told(folder / f"{tape.name}.tape"))
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
     if glance:
         measured_picture.write(PAGE)

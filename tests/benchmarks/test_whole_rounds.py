@@ -27,14 +27,6 @@ def test_what_is_left_of_a_round_is_of_the_run_that_made_the_tape(tmp_path: Path
     assert tapes.whole_rounds(figures) == []
 
 
-def test_a_tape_that_keeps_its_first_solves_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tapes.FIRST_SOLVES, "hops-64", 2)
-    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
-    assert small.run(tmp_path / "t.part").returncode == 0
-    assert sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.part")) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["t.part"]
-
-
 def test_a_replay_that_dies_is_told_and_no_time_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
