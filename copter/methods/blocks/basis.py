@@ -202,7 +202,7 @@ class WarmBasis:
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
-            begins = ending == Ending.UNSTABLE
+            begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
             if begins:
                 now = begun(program, slots, generation, prices, point)
                 most = MOST_COLD[0] if point is None else MOST_SHARE
@@ -210,11 +210,16 @@ class WarmBasis:
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
-                if not watch():
+                if now is not None and isinstance(now.dual, SparseDual) and not watch():
+                    self.gave_up = True
+                    self.kept = now if begins else None  # or from the next method's optimum, in turns
+                    if cautious and not begins:  # the next rounds may take longer
+                        self.shares = [*self.shares[1 - SHARES :], MOST_SHARE]
+                    else:
+                        self.failures, resting = after_failure(self.failures)
+                        self.resting = resting // 2
+                elif not watch():
                     self.failures, self.resting = after_failure(self.failures)
-                    if now is not None and isinstance(now.dual, SparseDual):
-                        self.gave_up, self.resting = True, self.resting // 2
-                        self.kept = now if begins else None  # or from the next method's optimum, in turns
             return None
         self.kept, self.stays = now, follows
         self.failures = self.failures if fresh else 0
