@@ -71,11 +71,9 @@ def inserted(readme: str, page: str) -> str:
         [
             *lines,
             "",
-            f"Edits and linear program of a round{clock} ({date.group(1) if date else 'undated'}). "
-            "Every solver begins with nothing; first solves do not count. The ratio is of medians in the rounds that "
-            "both proved: above 1 copter is faster. Warm: the rival keeps its last basis or point. No commercial "
-            "solver "
-            f"was run. [All rows, losses included]({PAGE}), [what the sizes mean](docs/results/sizes.md).",
+            f"Edits and linear program{clock} ({date.group(1) if date else 'undated'}); first solves do not count. "
+            "Ratio: of medians, above 1 copter is faster. Warm: the rival keeps its basis. No commercial solver was "
+            f"run. [All rows]({PAGE}), [sizes](docs/results/sizes.md).",
         ]
     )
     begin, rest = readme.split(BEGIN)
