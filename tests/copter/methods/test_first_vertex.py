@@ -184,6 +184,24 @@ def test_time_ends_the_process():
     assert solution.status == "time_limit"
 
 
+@pytest.mark.usefixtures("always")
+def test_without_an_optimum_the_other_methods_give_the_verdict():
+    model = model_of(300, 400, 6)
+    model.set_count(0, 10_000.0, lower=9_000.0)
+    assert Session(model).solve().status == "primal_infeasible"
+    model = model_of(300, 400, 6)
+    model.add_request("free", [1.0], {0: [0.0]}, limit=np.inf)
+    assert Session(model).solve().status == "dual_infeasible"
+
+
+@pytest.mark.usefixtures("always")
+def test_an_interrupted_first_solve_is_made_again():
+    session = Session(model_of(400, 6_000, 7))
+    threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    assert session.solve().status in ("interrupted", "optimal")
+    assert session.solve().objective == pytest.approx(highs_of(session.model), rel=1e-9)
+
+
 def test_small_models_are_not_sent():
     assert choose.vertex_work(10_000, choose.VERTEX_ROWS) == np.inf
     assert choose.vertex_work(10_000, 2_000) < choose.vertex_work(10_000, 4_000) < choose.vertex_work(20_000, 4_000)
