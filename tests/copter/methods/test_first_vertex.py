@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -166,12 +165,19 @@ def test_without_a_process_the_other_methods_answer(monkeypatch):
 @pytest.mark.usefixtures("always")
 def test_a_killed_process_is_no_harm(monkeypatch):
     worker = process.taken()
-    process.given_back(worker)
-    threading.Timer(0.05, lambda: os.kill(worker.process.pid, signal.SIGKILL)).start()
+    start = process.Worker.start
+
+    def killed(self, task, reports):
+        os.kill(self.process.pid, signal.SIGSTOP)  # so that it cannot have answered
+        start(self, task, reports)
+        os.kill(self.process.pid, signal.SIGKILL)
+
     monkeypatch.setattr(process, "taken", lambda: worker)
-    model = model_of(400, 6000, 4)
-    assert Session(model).solve().status == "optimal"
-    assert worker.process.wait(10) in (0, -signal.SIGKILL)
+    monkeypatch.setattr(process.Worker, "start", killed)
+    found = Session(model_of(300, 600, 4)).solve()
+    assert found.status == "optimal"
+    assert found.method != "highs"
+    assert worker.process.wait(10) == -signal.SIGKILL
 
 
 @pytest.mark.usefixtures("always")
@@ -195,10 +201,17 @@ def test_without_an_optimum_the_other_methods_give_the_verdict():
 
 
 @pytest.mark.usefixtures("always")
-def test_an_interrupted_first_solve_is_made_again():
-    session = Session(model_of(400, 6_000, 7))
-    threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    assert session.solve().status in ("interrupted", "optimal")
+def test_an_interrupted_first_solve_is_made_again(monkeypatch):
+    start = process.Worker.start
+
+    def interrupted(worker, task, reports):
+        start(worker, task, reports)
+        signal.raise_signal(signal.SIGINT)
+
+    session = Session(model_of(300, 600, 7))
+    with monkeypatch.context() as during:
+        during.setattr(process.Worker, "start", interrupted)
+        assert session.solve().status == "interrupted"
     assert session.solve().objective == pytest.approx(highs_of(session.model), rel=1e-9)
 
 

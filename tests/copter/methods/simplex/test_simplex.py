@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -21,6 +19,7 @@ from copter.runtime.watch import Watch
 from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import KINDS, random_program
+from tests.ctrl_c import ctrl_c_after
 
 INF = np.inf
 quick = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -198,11 +197,8 @@ def test_the_clock_is_asked_and_the_point_reached_is_judged() -> None:
 
 def test_ctrl_c_ends_it_with_the_point_reached() -> None:
     lp = dense_program(300)
-    pressed = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    with Watch(INF) as watch:
-        pressed.start()
+    with ctrl_c_after(0.05), Watch(INF) as watch:
         solution = SimplexSolve(lp, Settings(), watch, INF).run()
-    pressed.join()
     assert solution is not None
     assert solution.status is Status.INTERRUPTED
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
