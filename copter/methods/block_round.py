@@ -192,9 +192,10 @@ class BlockRound:
             self.slots = live_slots(matrix)
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
             self.judge = Judge(self.program, self.of.settings, self.of.offset)
+        point = None if prices is None else kept_point(iterate, self.of.model, self.program, self.slots, self.generation).x
         try:
             return by_interior_points(
-                matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge, prices
+                matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge, prices, point
             )
         except MemoryError:  # the other methods need no dense matrix of this size
             return None

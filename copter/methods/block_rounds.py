@@ -63,6 +63,8 @@ def by_interior_points(
     watch: Watch,
     accept: Accept | None,
     prices: Floats | None = None,
+    point: Floats | None = None,
 ) -> BlockAnswer | None:
-    """Return the optimum of the interior-point method, a vertex if requests are integer; `prices` of the last round."""
-    return solve_blocks(program, settings, watch, settings.purify and matrix.any_integer(slots), accept, prices)
+    """Return the interior-point method's optimum, a vertex if requests are integer; prices and point of the last round."""
+    vertex = settings.purify and matrix.any_integer(slots)
+    return solve_blocks(program, settings, watch, vertex, accept, prices, point)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,87 +17,119 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Look = Callable[[Floats, float], bool]
-Solver = Callable[[BlockProgram, Ints, Look, Accept], BlockAnswer | None]
+Solver = Callable[[BlockProgram, Ints, Accept], BlockAnswer | None]
 
 MARGIN = 0.05  # a block is settled if its best choice wins by this share of the largest cost
 MOST_LEFT = 0.6  # if more than this share of the columns is left, the whole program is solved
 GUESSES = 4  # most solves of parts; then the whole program is solved
-SHARE = 3.0  # a choice is wrong, at prices of some relative accuracy, if it loses this multiple of it
+REACH = 100.0  # loose blocks can move so many times what a row is overfilled by, or lacks at its price
+PRICED = 1e-6  # a row with at least this share of the largest price is one that an optimum fills
 ROUNDING = 1e-12  # excess of settled blocks over a row's bound, as a share of it, that counts as rounding
 
 
 @dataclass(slots=True)
 class Settled:
-    """A program whose blocks take their best column at some prices, except for the loose ones.
+    """A program whose blocks take near choices at some prices, except for the loose ones.
 
     Attributes
     ----------
     program : BlockProgram
         Has limits alone (:func:`.has_limits_alone`).
-    column : ndarray (blocks,) int32
-        The column that takes the block's limit; -1 for an empty block, -2 for a loose one.
+    point : ndarray (columns,) or None
+        Values near an optimum: what blocks with several near choices take of each.
+    x : ndarray (columns,)
+        Values of the settled blocks' columns, zero elsewhere.
+    loose : ndarray (blocks,) bool
     kept : ndarray (columns,) bool
         The columns of loose blocks that stay.
     """
 
     program: BlockProgram
-    column: Ints
+    point: Floats | None
+    x: Floats
+    loose: Mask
     kept: Mask
 
     @classmethod
-    def at(cls, program: BlockProgram, prices: Floats) -> Settled:
-        """Settle blocks at prices, but none of those that together overfill a row."""
-        reduced, _ = best_costs(program, prices)
-        free = np.zeros(len(program.column_start) - 1, dtype=np.uint8)
-        found = cls(program, *settled_blocks(program, reduced, MARGIN * largest_cost(program), free))
-        n, m, counts = program.n_columns, program.n_rows, np.diff(program.start)
+    def at(cls, program: BlockProgram, prices: Floats, point: Floats | None = None) -> Settled:
+        """Settle blocks at prices, but loosen some in rows that they would overfill, or leave open at a price."""
+        reduced, least = best_costs(program, prices)
+        free, margin = np.zeros(len(program.column_start) - 1, dtype=np.uint8), MARGIN * largest_cost(program)
+        found = cls(program, point, *settled_blocks(program, reduced, margin, free, point))
+        n, m, block = program.n_columns, program.n_rows, block_of(program)
+        high, near = program.upper[n : n + m], reduced <= least[block] + margin
+        choices = np.bincount(block[near], minlength=len(least)) + (least >= -margin)
+        if point is not None:
+            priced = np.abs(prices) > PRICED * np.abs(prices).max(initial=0.0)
+            found.loosen_some(np.where(priced, high - found.used, 0.0), found.room(near), near)
         while True:  # ends: each turn loosens a block of each row that is overfilled
-            term = program.value * np.repeat(found.x, counts)
-            used, high = np.bincount(program.row, term, m), program.upper[n : n + m]
-            over = used - high > ROUNDING * used
+            used = found.used
+            over = np.where(used - high > ROUNDING * used, used - high, 0.0)
             if not over.any():
                 return found
-            column = np.repeat(np.arange(n), counts)[over[program.row] & (term > 0.0)]
-            found.loosen(block_of(program)[column])
+            found.loosen_some(over, found.x, choices[block] > 1)
 
     @property
-    def loose(self) -> Mask:
-        """Which blocks are loose, (blocks,)."""
-        return np.asarray(self.column < -1)
+    def used(self) -> Floats:
+        """Usage of the rows by the settled blocks, (rows,)."""
+        program = self.program
+        term = program.value * np.repeat(self.x, np.diff(program.start))
+        return np.bincount(program.row, term, program.n_rows)
 
-    @property
-    def x(self) -> Floats:
-        """Values of the settled blocks' columns, zero elsewhere."""
-        program, found = self.program, np.zeros(self.program.n_columns)
-        block = np.flatnonzero(self.column >= 0)
-        at = self.column[block]
-        found[at] = program.upper[program.n_columns + program.n_rows + block] / program.own_value[at]
-        return found
+    def room(self, near: Mask) -> Floats:
+        """Return by how much each near column of a settled block can rise, (columns,)."""
+        program, block = self.program, block_of(self.program)
+        limit = program.upper[program.n_columns + program.n_rows :][block] / program.own_value
+        return np.where(near & ~self.loose[block] & np.isfinite(limit), limit - self.x, 0.0)
+
+    def loosen_some(self, wanted: Floats, movable: Floats, first: Mask) -> None:
+        """Loosen blocks until `REACH` times a usage of the rows can move.
+
+        Parameters
+        ----------
+        wanted : ndarray (rows,)
+            Usage that is to move in each row; none where it is not positive.
+        movable : ndarray (columns,)
+            By how much each column can move.
+        first : ndarray (columns,) bool
+            Columns that come before the others.
+        """
+        program = self.program
+        entry = np.flatnonzero((wanted > 0.0)[program.row])
+        column = np.searchsorted(program.start, entry, side="right") - 1
+        share = program.value[entry] * movable[column] / wanted[program.row[entry]]
+        entry, column, share = entry[share > 0.0], column[share > 0.0], share[share > 0.0]
+        row = program.row[entry]
+        order = np.lexsort((column, -share, ~first[column], row))
+        row, column, share = row[order], column[order], share[order]
+        before = np.cumsum(share) - share
+        self.loosen(block_of(program)[column[before - before[np.searchsorted(row, row)] < REACH]])
 
     def loosen(self, blocks: Places) -> None:
         """Make blocks loose, with all of their columns that differ."""
-        program, free = self.program, np.zeros(len(self.column), dtype=np.uint8)
+        program, free = self.program, np.zeros(len(self.loose), dtype=np.uint8)
         free[blocks] = True
-        _, kept = settled_blocks(program, np.zeros(program.n_columns), 0.0, free)
-        self.kept |= kept & np.repeat(free.astype(bool), np.diff(program.column_start))
-        self.column[blocks] = -2
+        _, _, kept = settled_blocks(program, np.zeros(program.n_columns), 0.0, free)
+        freed = np.repeat(free.astype(bool), np.diff(program.column_start))
+        self.kept |= kept & freed
+        self.x[freed] = 0.0
+        self.loose[blocks] = True
 
     def widen(self, prices: Floats, wrong: Places) -> None:
         """Loosen the blocks that are wrong, and those that other prices do not settle, or not alike."""
-        other = Settled.at(self.program, prices)
+        other = Settled.at(self.program, prices, self.point)
         self.kept |= other.kept
-        self.loosen(np.union1d(wrong, np.flatnonzero(other.column != self.column)))
+        differs = block_of(self.program)[self.x != other.x]
+        self.loosen(np.union1d(np.union1d(wrong, differs), np.flatnonzero(other.loose & ~self.loose)))
 
     def part(self) -> ReducedProgram:
         """Return the program of the loose blocks in the room that settled ones leave."""
-        program, x = self.program, self.x
+        program = self.program
         n, m, upper = program.n_columns, program.n_rows, program.upper.copy()
-        used = np.bincount(program.row, program.value * np.repeat(x, np.diff(program.start)), m)
-        upper[n : n + m] = np.maximum(upper[n : n + m] - used, 0.0)
+        upper[n : n + m] = np.maximum(upper[n : n + m] - self.used, 0.0)
         found = ReducedProgram.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.kept)
         found.program, found.rows = found.program.without_loose_rows()
-        found.whole.x[:] = x
+        found.whole.x[:] = self.x
         return found
 
     def wrong(self, prices: Floats, tolerance: float, private: Floats | None = None) -> Places:
@@ -114,12 +145,14 @@ class Settled:
         """
         program, most = self.program, tolerance * largest_cost(self.program)
         reduced, least = best_costs(program, prices)
-        found = (self.column == -1) & (least < -most)
-        taken = np.flatnonzero(self.column >= 0)
-        found[taken] = reduced[self.column[taken]] - least[taken] > most
+        block, limit = block_of(program), program.upper[program.n_columns + program.n_rows :]
+        taken = np.flatnonzero(self.x > 0.0)
+        total = np.bincount(block[taken], self.x[taken] * program.own_value[taken], len(limit))
+        found = ~self.loose & (least < -most) & (limit - total > ROUNDING * total)  # an unused limit
+        found[block[taken[reduced[taken] - least[block[taken]] > most]]] = True
         if private is not None:
             own = np.where(self.loose, private, -np.inf)
-            found[block_of(program)[reduced - np.repeat(own, np.diff(program.column_start)) < -most]] = True
+            found[block[reduced - own[block] < -most]] = True
         return np.flatnonzero(found)
 
     def completed(self, answer: BlockAnswer) -> BlockAnswer:
@@ -129,7 +162,12 @@ class Settled:
 
 
 def solve_settled(
-    program: BlockProgram, prices: Floats, tolerance: float, solve: Solver, accept: Accept | None
+    program: BlockProgram,
+    prices: Floats,
+    tolerance: float,
+    solve: Solver,
+    accept: Accept | None,
+    point: Floats | None = None,
 ) -> BlockAnswer | None:
     """Solve a program in parts that prices leave; None if they leave too much, or after `GUESSES` parts.
 
@@ -142,36 +180,40 @@ def solve_settled(
     tolerance : float
         Relative loss at which a choice is wrong in the end.
     solve : callable
-        Returns an answer of a program of some of the coupling rows. It is also given what looks at prices on the way
-        and their accuracy, and may refuse them, and what accepts an answer. None after a refusal or a failure.
+        Returns an answer of a program of some of the coupling rows, None after a failure; it is also given what accepts
+        an answer.
     accept : callable or None
         Whether an answer of the program will do; None accepts all.
+    point : ndarray (columns,), optional
+        Of the earlier optimum.
     """
-    state = Settled.at(program, prices)
+    state = Settled.at(program, prices, point)
     for _ in range(GUESSES):
         if state.kept.mean() > MOST_LEFT:
             return None
-        part, refused = state.part(), list[tuple[Floats, Places]]()
+        part, accepted = state.part(), list[BlockAnswer]()
 
-        def look(y: Floats, accuracy: float, state: Settled = state, refused: list[Any] = refused) -> bool:
-            wrong = state.wrong(y, SHARE * accuracy)
-            refused += [(y, wrong)] if len(wrong) else []
-            return not refused
-
-        def ends(found: BlockAnswer, state: Settled = state, part: ReducedProgram = part) -> bool:
+        def ends(
+            found: BlockAnswer,
+            state: Settled = state,
+            part: ReducedProgram = part,
+            accepted: list[BlockAnswer] = accepted,
+        ) -> bool:
             answer = state.completed(part.answer(found))
-            return accept is None or len(state.wrong(answer.y, tolerance, answer.private)) > 0 or accept(answer)
+            if accept is not None and accept(answer):
+                accepted.append(answer)
+            return bool(accepted) or accept is None or len(state.wrong(answer.y, tolerance, answer.private)) > 0
 
-        answer = solve(part.program, part.rows, look, ends)
-        if answer is not None:
-            whole = state.completed(part.answer(answer))
-            wrong = state.wrong(whole.y, tolerance, whole.private)
-            if not len(wrong):
-                return whole
-            refused = [(whole.y, wrong)]
-        if not refused:
+        answer = solve(part.program, part.rows, ends)
+        if accepted:
+            return accepted[-1]
+        if answer is None:
             return None
-        state.widen(*refused[-1])
+        whole = state.completed(part.answer(answer))
+        wrong = state.wrong(whole.y, tolerance, whole.private)
+        if not len(wrong):
+            return whole
+        state.widen(whole.y, wrong)
     return None
 
 

@@ -5,8 +5,6 @@ import numpy as np
 from libc.math cimport INFINITY, fmin
 
 cdef enum:
-    LOOSE = -2
-    EMPTY = -1
     LOOK_BACK = 8  # a column is compared with this many columns of its block that were kept last
 
 
@@ -35,8 +33,9 @@ def best_costs(program, const double[::1] prices):
     return reduced.base, least.base
 
 
-def settled_blocks(program, const double[::1] reduced, double margin, const unsigned char[::1] free):
-    """Return which column each block takes, and the columns that the loose blocks may take.
+def settled_blocks(program, const double[::1] reduced, double margin, const unsigned char[::1] free,
+                   const double[::1] point=None):
+    """Return what settled blocks take, which blocks are loose, and the columns that the loose ones may take.
 
     Parameters
     ----------
@@ -45,39 +44,45 @@ def settled_blocks(program, const double[::1] reduced, double margin, const unsi
     reduced : ndarray (columns,)
         As :func:`best_costs` returns them.
     margin : float
-        A block is settled if its second-best choice is worse than its best by more; its unused limit is a choice too.
+        A choice, of which a block's unused limit is one, is near if it is worse than the best by at most this.
     free : ndarray (blocks,) uint8
         Blocks that are loose in any case, with all of their columns.
+    point : ndarray (columns,), optional
+        Values that blocks with several near choices take, scaled to their limits; without it these are loose.
 
     Returns
     -------
-    settled : ndarray (blocks,) int32
-        The column whose value is the block's limit; -1: the block is empty, -2: it is loose.
+    taken : ndarray (columns,)
+        Values of the settled blocks' columns, zero elsewhere.
+    loose : ndarray (blocks,) bool
     kept : ndarray (columns,) bool
-        The columns of loose blocks within the margin of the best, the first of equal ones.
+        The near columns of loose blocks, the first of equal ones.
     """
     cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
     cdef const double[::1] value = program.value, own_value = program.own_value
     cdef const double[::1] upper = program.upper, cost = program.cost
     cdef int g, j, k, count, n = <int>start.shape[0] - 1, n_blocks = <int>column_start.shape[0] - 1
     cdef int first_row = n + program.n_rows
-    cdef int[::1] settled = np.empty(n_blocks, dtype=np.int32)
+    taken, open_blocks = np.zeros(n), np.zeros(n_blocks, dtype=np.bool_)
     kept = np.zeros(n, dtype=np.bool_)
-    cdef unsigned char[::1] keep = kept.view(np.uint8)
+    cdef double[::1] take = taken
+    cdef unsigned char[::1] keep = kept.view(np.uint8), loose = open_blocks.view(np.uint8)
     cdef int last[LOOK_BACK]
-    cdef double limit, least
-    cdef bint twin
+    cdef double limit, least, bar, total, scale
+    cdef bint twin, full, known = point is not None, holds
     with nogil:
         for g in range(n_blocks):
-            limit, least, count = upper[first_row + g], INFINITY, 0
+            limit, least, count, total = upper[first_row + g], INFINITY, 0, 0.0
             for j in range(column_start[g], column_start[g + 1]):
                 least = fmin(least, reduced[j])
-            settled[g] = EMPTY
             if least > margin and not free[g]:
                 continue
+            full, bar = least < -margin, fmin(least, 0.0) + margin
             for j in range(column_start[g], column_start[g + 1]):
-                if not free[g] and reduced[j] > fmin(least, 0.0) + margin:
+                if not free[g] and reduced[j] > bar:
                     continue
+                if known:
+                    total += point[j] * own_value[j]
                 twin = False
                 if own_value[j] * upper[j] >= limit:
                     for k in range(min(count, LOOK_BACK)):
@@ -86,12 +91,24 @@ def settled_blocks(program, const double[::1] reduced, double margin, const unsi
                     last[count % LOOK_BACK] = j
                     keep[j] = True
                     count += 1
-            settled[g] = LOOSE
-            if count == 1 and not free[g] and least < -margin and limit < INFINITY:
+            loose[g] = True
+            if free[g] or (full and limit == INFINITY):
+                continue
+            if count == 1 and full:
                 j = last[0]
                 if own_value[j] * upper[j] >= limit:
-                    settled[g], keep[j] = j, False
-    return settled.base, kept
+                    take[j], keep[j], loose[g] = limit / own_value[j], False, False
+            elif known and (total > 0.0 or not full):
+                scale = 0.0 if total <= 0.0 else limit / total if full else fmin(1.0, limit / total)
+                holds = True
+                for j in range(column_start[g], column_start[g + 1]):
+                    holds = holds and point[j] * scale <= upper[j]
+                if holds:
+                    loose[g] = False
+                    for j in range(column_start[g], column_start[g + 1]):
+                        if keep[j] or reduced[j] <= bar:
+                            take[j], keep[j] = point[j] * scale, False
+    return taken, open_blocks, kept
 
 
 cdef bint alike(int one, int other, const int[::1] start, const int[::1] row, const double[::1] value,

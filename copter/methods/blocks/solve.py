@@ -13,7 +13,7 @@ from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.reduced_program import ReducedProgram, has_limits_alone
 from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
-from copter.methods.blocks.settled import Look, solve_settled
+from copter.methods.blocks.settled import solve_settled
 from copter.methods.path_following import LEAST_GOAL
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
@@ -41,9 +41,6 @@ FEW = 0.3
 GUESSES = 3
 """Most guesses at the set of binding rows; then all rows are kept."""
 
-CHECKS = (3e-3, 1e-4)
-"""Relative accuracies at which a part's prices are looked at on the way to its optimum."""
-
 SNAP = 1e-11
 """Distance from a bound, relative to the largest value, below which a value is set to the bound."""
 
@@ -55,6 +52,7 @@ def solve_blocks(
     vertex: bool,
     accept: Accept | None = None,
     prices: Floats | None = None,
+    point: Floats | None = None,
 ) -> BlockAnswer | None:
     """Solve to the settings' tolerances; returns None on failure or when time is up.
 
@@ -70,6 +68,8 @@ def solve_blocks(
         continues to a thousandth of the tolerances.
     prices : ndarray (coupling rows,), optional
         Prices of an earlier optimum: blocks that they settle are left out (K6).
+    point : ndarray (columns,), optional
+        That optimum's values.
     """
     if program.n_columns == 0 or watch():
         return None
@@ -77,7 +77,8 @@ def solve_blocks(
         with np.errstate(all="ignore"):
             rest = ReducedProgram.of(program)
             ask = _Question(rest.program, rest.rows, program.n_rows, settings, watch, vertex, rest.accept(accept))
-            answer = ask.answer(None if prices is None else prices[rest.rows])
+            known = None if prices is None else (prices[rest.rows], None if point is None else point[rest.columns])
+            answer = ask.answer(known)
             return None if answer is None else rest.answer(answer)
     except Stopped:
         return None
@@ -95,13 +96,13 @@ class _Question:
     vertex: bool
     accept: Accept | None
 
-    def answer(self, prices: Floats | None) -> BlockAnswer | None:
-        """Solve what known prices leave, or with the coupling rows that are likely to bind; or, if that fails, all."""
+    def answer(self, known: tuple[Floats, Floats | None] | None) -> BlockAnswer | None:
+        """Solve what known prices and values leave, or with the coupling rows that are likely to bind; or, if that fails, all."""
         if self.program.n_columns == 0:
             return BlockAnswer(np.zeros(0), np.zeros(self.n_rows), 0, np.zeros(0))
         if self.program.n_rows > MOST_ROWS:
             return None
-        answer = None if prices is None else self.by_prices(prices)
+        answer = None if known is None else self.by_prices(*known)
         if answer is None and not self.watch():
             answer = self.by_likely_parts() if is_worth_it(self.program) else None
         if answer is None and not self.watch():
@@ -112,18 +113,18 @@ class _Question:
         """Solve a program with the coupling rows `kept`."""
         return _Run(program, self.settings, self.watch, self.vertex, kept, self.n_rows).solve(accept)
 
-    def by_prices(self, prices: Floats) -> BlockAnswer | None:
+    def by_prices(self, prices: Floats, point: Floats | None) -> BlockAnswer | None:
         """Solve for the blocks that prices of an earlier optimum do not settle (K6)."""
         program, accept, spent = self.program, self.accept, 0
         if self.vertex or not has_limits_alone(program):
             return None
 
-        def solve(part: BlockProgram, rows: Ints, look: Look, ends: Accept) -> BlockAnswer | None:
+        def solve(part: BlockProgram, rows: Ints, ends: Accept) -> BlockAnswer | None:
             nonlocal spent
             if part.n_columns == 0:
                 return BlockAnswer(np.zeros(0), np.zeros(program.n_rows), 0, np.zeros(0))
             run = _Run(part, self.settings, self.watch, False, rows, program.n_rows)
-            answer = run.solve(ends, look)
+            answer = run.solve(ends)
             spent += run.iterations
             return answer
 
@@ -133,7 +134,7 @@ class _Question:
             return replace(found, y=y, iterations=spent)
 
         ends = None if accept is None else lambda found: accept(whole(found))
-        found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, ends)
+        found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, ends, point)
         return None if found is None else whole(found)
 
     def by_likely_parts(self) -> BlockAnswer | None:
@@ -199,11 +200,9 @@ class _Run:
         self.goal = max(GOAL * self.tolerance, LEAST_GOAL)
         self.iterations = 0
 
-    def solve(self, accept: Accept | None, look: Look | None = None) -> BlockAnswer | None:
-        """Return the answer of Mehrotra's start; None on failure, or if `look` refuses the prices on the way."""
+    def solve(self, accept: Accept | None) -> BlockAnswer | None:
+        """Return the answer of Mehrotra's start; None on failure."""
         method = BlockMethod(self.scaled, self.settings.n_threads, self.watch)
-        if look is not None and not self.is_promising(method, look):
-            return None
         if accept is not None and not self.vertex:
             answer = self.answer(method, max(ENOUGH * self.tolerance, self.goal))
             if answer is not None and accept(answer):
@@ -211,16 +210,6 @@ class _Run:
             if method.iterations >= self.settings.max_interior_iterations or self.watch():
                 return None
         return self.answer(method, self.goal)
-
-    def is_promising(self, method: BlockMethod, look: Look) -> bool:
-        """Iterate to each accuracy of `CHECKS`; returns False once the prices there are refused."""
-        for goal in CHECKS:
-            before = method.iterations
-            figures, stopped = method.run(goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
-            self.iterations += method.iterations - before
-            if stopped or not figures.worst <= goal or not look(self.coupling(method.state.y), goal):
-                return False
-        return True
 
     def coupling(self, y: Floats) -> Floats:
         """Return prices of all coupling rows, unscaled."""
