@@ -128,8 +128,11 @@ class Settled:
         n, m, upper = program.n_columns, program.n_rows, program.upper.copy()
         upper[n : n + m] = np.maximum(upper[n : n + m] - self.used, 0.0)
         found = ReducedProgram.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.kept)
-        found.program, found.rows = found.program.without_loose_rows()
         found.whole.x[:] = self.x
+        found.program, found.rows = found.program.without_loose_rows()
+        if found.without_useless_columns():
+            found.program, kept = found.program.without_loose_rows()
+            found.rows = found.rows[kept]
         return found
 
     def wrong(self, prices: Floats, tolerance: float, private: Floats | None = None) -> Places:

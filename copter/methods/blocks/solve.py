@@ -75,10 +75,14 @@ def solve_blocks(
         return None
     try:
         with np.errstate(all="ignore"):
+            rows = np.arange(program.n_rows, dtype=np.int32)
+            ask = _Question(program, rows, program.n_rows, settings, watch, vertex, accept)
+            answer = None if prices is None else ask.by_prices(prices, point)
+            if answer is not None or watch():
+                return answer
             rest = ReducedProgram.of(program)
             ask = _Question(rest.program, rest.rows, program.n_rows, settings, watch, vertex, rest.accept(accept))
-            known = None if prices is None else (prices[rest.rows], None if point is None else point[rest.columns])
-            answer = ask.answer(known)
+            answer = ask.answer()
             return None if answer is None else rest.answer(answer)
     except Stopped:
         return None
@@ -96,15 +100,13 @@ class _Question:
     vertex: bool
     accept: Accept | None
 
-    def answer(self, known: tuple[Floats, Floats | None] | None) -> BlockAnswer | None:
-        """Solve what known prices and values leave, or with the coupling rows that are likely to bind; or, if that fails, all."""
+    def answer(self) -> BlockAnswer | None:
+        """Solve with the coupling rows that are likely to bind, or, if that fails, all."""
         if self.program.n_columns == 0:
             return BlockAnswer(np.zeros(0), np.zeros(self.n_rows), 0, np.zeros(0))
         if self.program.n_rows > MOST_ROWS:
             return None
-        answer = None if known is None else self.by_prices(*known)
-        if answer is None and not self.watch():
-            answer = self.by_likely_parts() if is_worth_it(self.program) else None
+        answer = self.by_likely_parts() if is_worth_it(self.program) else None
         if answer is None and not self.watch():
             answer = self.by(self.program, self.kept, self.accept)
         return answer
@@ -115,27 +117,23 @@ class _Question:
 
     def by_prices(self, prices: Floats, point: Floats | None) -> BlockAnswer | None:
         """Solve for the blocks that prices of an earlier optimum do not settle (K6)."""
-        program, accept, spent = self.program, self.accept, 0
+        program, spent = self.program, 0
         if self.vertex or not has_limits_alone(program):
             return None
 
         def solve(part: BlockProgram, rows: Ints, ends: Accept) -> BlockAnswer | None:
             nonlocal spent
             if part.n_columns == 0:
-                return BlockAnswer(np.zeros(0), np.zeros(program.n_rows), 0, np.zeros(0))
-            run = _Run(part, self.settings, self.watch, False, rows, program.n_rows)
+                return BlockAnswer(np.zeros(0), np.zeros(self.n_rows), 0, np.zeros(0))
+            if part.n_rows > MOST_ROWS:
+                return None
+            run = _Run(part, self.settings, self.watch, False, rows, self.n_rows)
             answer = run.solve(ends)
             spent += run.iterations
             return answer
 
-        def whole(found: BlockAnswer) -> BlockAnswer:
-            y = np.zeros(self.n_rows)
-            y[self.kept] = found.y
-            return replace(found, y=y, iterations=spent)
-
-        ends = None if accept is None else lambda found: accept(whole(found))
-        found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, ends, point)
-        return None if found is None else whole(found)
+        found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, self.accept, point)
+        return None if found is None else replace(found, iterations=spent)
 
     def by_likely_parts(self) -> BlockAnswer | None:
         """Solve with the coupling rows that are near their bounds in a sample's answer, and the columns that its
