@@ -20,6 +20,8 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applies_to, blocks_work, first_vertex_work
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of, whole_matrix
+from copter.methods.blocks.reduced_program import has_limits_alone
+from copter.methods.blocks.settled import has_ties
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
@@ -186,19 +188,25 @@ class BlockRound:
     def by_interior_points(self) -> BlockAnswer | None:
         """Solve by interior points, whose program has no gaps."""
         matrix, iterate = self.of.model.ledger.matrix, self.of.iterate
-        known = not (iterate.cold or self.basis.gave_up)  # where pivots have far to go, prices settle few blocks
-        prices = prices_now(iterate, self.of.model) if known else None
         if self.follows:
             self.slots = live_slots(matrix)
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
             self.judge = Judge(self.program, self.of.settings, self.of.offset)
-        point = None if prices is None else kept_point(iterate, self.of.model, self.program, self.slots, self.generation).x
+        prices = point = None
+        if not iterate.cold and self.basis.settles():
+            last = kept_point(iterate, self.of.model, self.program, self.slots, self.generation)
+            prices, point = prices_now(iterate, self.of.model), last.x
         try:
-            return by_interior_points(
+            found = by_interior_points(
                 matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge, prices, point
             )
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
+        if found is not None:
+            self.basis.tied = has_limits_alone(self.program) and has_ties(self.program, found.y)
+            if prices is not None:
+                self.basis.note_settled(found.settled)
+        return found
 
 
 def has_room(model: Model, settings: Settings) -> bool:

@@ -65,6 +65,6 @@ def by_interior_points(
     prices: Floats | None = None,
     point: Floats | None = None,
 ) -> BlockAnswer | None:
-    """Return the interior-point method's optimum, a vertex if requests are integer; prices and point of the last round."""
+    """Return the interior-point optimum, a vertex if requests are integer; prices and point of the last round."""
     vertex = settings.purify and matrix.any_integer(slots)
     return solve_blocks(program, settings, watch, vertex, accept, prices, point)

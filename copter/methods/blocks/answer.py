@@ -22,6 +22,8 @@ class BlockAnswer:
         Prices.
     iterations : int
     vertex : bool
+    settled : bool
+        Whether prices of an earlier optimum settled some of the blocks (K6).
     """
 
     x: Floats
@@ -29,6 +31,7 @@ class BlockAnswer:
     iterations: int
     private: Floats
     vertex: bool = False
+    settled: bool = False
 
 
 Accept = Callable[[BlockAnswer], bool]

@@ -135,6 +135,8 @@ class WarmBasis:
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
         self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
+        self.tied = False  # whether pivots from prices would have too many ties to open (K6)
+        self.unsettled = self.waiting = 0  # the same as failures and resting, of rounds in which prices settle no part
         self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
     def follow(self, ledger: Ledger) -> SlottedProgram:
@@ -203,6 +205,9 @@ class WarmBasis:
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
+            if begins and self.tied:
+                self.gave_up = True
+                return None
             if begins:
                 now = begun(program, slots, generation, prices, point)
                 most = MOST_COLD[0] if point is None else MOST_SHARE
@@ -242,6 +247,18 @@ class WarmBasis:
         with np.errstate(all="ignore"):
             self.kept, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
         return self.kept is not None
+
+    def settles(self) -> bool:
+        """Whether prices shall settle a part of the program this round (K6); not in the rounds after failures."""
+        self.waiting -= self.waiting > 0
+        return self.waiting == 0
+
+    def note_settled(self, settled: bool) -> None:
+        """Take note of whether prices have settled a part; pivots that failed before rest while they do."""
+        if settled:
+            self.unsettled, self.resting = 0, max(self.resting, 1 if self.failures else 0)
+        else:
+            self.unsettled, self.waiting = after_failure(self.unsettled)
 
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""

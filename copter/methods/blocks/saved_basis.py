@@ -17,11 +17,14 @@ from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
 
 
+PATIENCE = ("failures", "resting", "unsettled", "waiting", "tied")  # counts of a basis
+
+
 def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
     """Return everything the next round needs; sparse factors are made anew from the basis."""
     if basis is None:
         return None
-    kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
+    kept, answer, patience = basis.kept, basis.answer, [getattr(basis, name) for name in PATIENCE]
     if kept is None:
         return {"patience": patience} if any(patience) else None
     dual = kept.dual
@@ -47,8 +50,10 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     if state is None:
         return None
     basis = WarmBasis()
-    basis.failures, basis.resting = (int(each) for each in state.get("patience", (0, 0)))
-    require(0 <= basis.failures <= MOST_FAILURES and 0 <= basis.resting < 2**MOST_FAILURES, "its counts are none")
+    for name, count in zip(PATIENCE, state.get("patience", ()), strict=False):  # earlier files have fewer
+        require(0 <= int(count) < 2**MOST_FAILURES, "its counts are none")
+        setattr(basis, name, int(count))
+    require(max(basis.failures, basis.unsettled) <= MOST_FAILURES, "its counts are none")
     if "program" not in state:
         return basis
     program = BlockProgram(**{name: plain(value) for name, value in state["program"].items()})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.methods.blocks.answer import Accept, BlockAnswer
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.reduced_program import ReducedProgram
-from copter.methods.blocks.settled_blocks import best_costs, settled_blocks
+from copter.methods.blocks.settled_blocks import best_costs, settled_blocks, tied_blocks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -20,9 +20,13 @@ Mask = NDArray[np.bool_]
 Solver = Callable[[BlockProgram, Ints, Accept], BlockAnswer | None]
 
 MARGIN = 0.05  # a block is settled if its best choice wins by this share of the largest cost
-MOST_LEFT = 0.6  # if more than this share of the columns is left, the whole program is solved
+MOST_LEFT = 0.6  # if all parts have more than this share of the columns, the whole program is solved
 GUESSES = 4  # most solves of parts; then the whole program is solved
 REACH = 100.0  # loose blocks can move so many times what a row is overfilled by, or lacks at its price
+TIED = 1e-4  # share of the largest cost by which tied columns differ at most
+TIES = 20  # tied blocks a coupling row up to which pivots start from prices
+MANY = 0.05  # of all blocks: with more wrong ones the part was too small to hold the prices
+MOVED = 1e-3  # share of the largest price by which a price moves
 PRICED = 1e-6  # a row with at least this share of the largest price is one that an optimum fills
 ROUNDING = 1e-12  # excess of settled blocks over a row's bound, as a share of it, that counts as rounding
 
@@ -35,6 +39,7 @@ class Settled:
     ----------
     program : BlockProgram
         Has limits alone (:func:`.has_limits_alone`).
+    prices : ndarray (rows,)
     point : ndarray (columns,) or None
         Values near an optimum: what blocks with several near choices take of each.
     x : ndarray (columns,)
@@ -45,6 +50,7 @@ class Settled:
     """
 
     program: BlockProgram
+    prices: Floats
     point: Floats | None
     x: Floats
     loose: Mask
@@ -55,55 +61,56 @@ class Settled:
         """Settle blocks at prices, but loosen some in rows that they would overfill, or leave open at a price."""
         reduced, least = best_costs(program, prices)
         free, margin = np.zeros(len(program.column_start) - 1, dtype=np.uint8), MARGIN * largest_cost(program)
-        found = cls(program, point, *settled_blocks(program, reduced, margin, free, point))
-        n, m, block = program.n_columns, program.n_rows, block_of(program)
-        high, near = program.upper[n : n + m], reduced <= least[block] + margin
-        choices = np.bincount(block[near], minlength=len(least)) + (least >= -margin)
+        found = cls(program, prices, point, *settled_blocks(program, reduced, margin, free, point))
+        n, m = program.n_columns, program.n_rows
+        high = program.upper[n : n + m]
         if point is not None:
             priced = np.abs(prices) > PRICED * np.abs(prices).max(initial=0.0)
-            found.loosen_some(np.where(priced, high - found.used, 0.0), found.room(near), near)
+            near = reduced <= least[block_of(program)] + margin
+            found.loosen_some(np.where(priced, REACH * (high - found.used), 0.0), np.where(near, found.room, 0.0))
         while True:  # ends: each turn loosens a block of each row that is overfilled
             used = found.used
             over = np.where(used - high > ROUNDING * used, used - high, 0.0)
             if not over.any():
                 return found
-            found.loosen_some(over, found.x, choices[block] > 1)
+            found.loosen_some(REACH * over, found.x)
 
     @property
     def used(self) -> Floats:
         """Usage of the rows by the settled blocks, (rows,)."""
         program = self.program
         term = program.value * np.repeat(self.x, np.diff(program.start))
-        return np.bincount(program.row, term, program.n_rows)
+        found: Floats = np.bincount(program.row, term, program.n_rows)
+        return found
 
-    def room(self, near: Mask) -> Floats:
-        """Return by how much each near column of a settled block can rise, (columns,)."""
+    @property
+    def room(self) -> Floats:
+        """By how much each column of a settled block can rise, (columns,)."""
         program, block = self.program, block_of(self.program)
         limit = program.upper[program.n_columns + program.n_rows :][block] / program.own_value
-        return np.where(near & ~self.loose[block] & np.isfinite(limit), limit - self.x, 0.0)
+        found: Floats = np.where(self.loose[block] | ~np.isfinite(limit), 0.0, limit - self.x)
+        return found
 
-    def loosen_some(self, wanted: Floats, movable: Floats, first: Mask) -> None:
-        """Loosen blocks until `REACH` times a usage of the rows can move.
+    def loosen_some(self, wanted: Floats, movable: Floats) -> None:
+        """Loosen the blocks that move most until as much can move as is wanted.
 
         Parameters
         ----------
         wanted : ndarray (rows,)
-            Usage that is to move in each row; none where it is not positive.
+            Usage of each row; none where it is not positive.
         movable : ndarray (columns,)
             By how much each column can move.
-        first : ndarray (columns,) bool
-            Columns that come before the others.
         """
         program = self.program
         entry = np.flatnonzero((wanted > 0.0)[program.row])
         column = np.searchsorted(program.start, entry, side="right") - 1
         share = program.value[entry] * movable[column] / wanted[program.row[entry]]
-        entry, column, share = entry[share > 0.0], column[share > 0.0], share[share > 0.0]
-        row = program.row[entry]
-        order = np.lexsort((column, -share, ~first[column], row))
+        moves = share > 0.0
+        row, column, share = program.row[entry[moves]], column[moves], share[moves]
+        order = np.lexsort((column, -share, row))
         row, column, share = row[order], column[order], share[order]
         before = np.cumsum(share) - share
-        self.loosen(block_of(program)[column[before - before[np.searchsorted(row, row)] < REACH]])
+        self.loosen(block_of(program)[column[before - before[np.searchsorted(row, row)] < 1.0]])
 
     def loosen(self, blocks: Places) -> None:
         """Make blocks loose, with all of their columns that differ."""
@@ -116,10 +123,19 @@ class Settled:
         self.loose[blocks] = True
 
     def widen(self, prices: Floats, wrong: Places) -> None:
-        """Loosen the blocks that are wrong, and those that other prices do not settle, or not alike."""
-        other = Settled.at(self.program, prices, self.point)
+        """Loosen the blocks that are wrong, and those that other prices do not settle, or not alike.
+
+        Where too many are wrong, loosen those that can move a whole row's room, in the rows whose prices have moved.
+        """
+        program = self.program
+        if self.point is not None and len(wrong) > MANY * len(self.loose):
+            n, m = program.n_columns, program.n_rows
+            moved = np.abs(prices - self.prices) > MOVED * np.abs(prices).max(initial=0.0)
+            self.loosen_some(np.where(moved, program.upper[n : n + m], 0.0), self.x + self.room)
+            return
+        other = Settled.at(program, prices, self.point)
         self.kept |= other.kept
-        differs = block_of(self.program)[self.x != other.x]
+        differs = block_of(program)[self.x != other.x]
         self.loosen(np.union1d(np.union1d(wrong, differs), np.flatnonzero(other.loose & ~self.loose)))
 
     def part(self) -> ReducedProgram:
@@ -135,7 +151,7 @@ class Settled:
             found.rows = found.rows[kept]
         return found
 
-    def wrong(self, prices: Floats, tolerance: float, private: Floats | None = None) -> Places:
+    def wrong(self, prices: Floats, tolerance: float, private: Floats) -> Places:
         """Return the settled blocks that lose by their choice, and the loose ones that lose by what they are left.
 
         Parameters
@@ -143,8 +159,8 @@ class Settled:
         prices : ndarray (coupling rows,)
         tolerance : float
             Loss a unit of a block's limit that does not count, as a share of the largest cost.
-        private : ndarray (blocks,), optional
-            Prices of the limits; without them loose blocks lose nothing.
+        private : ndarray (blocks,)
+            Prices of the limits.
         """
         program, most = self.program, tolerance * largest_cost(self.program)
         reduced, least = best_costs(program, prices)
@@ -153,15 +169,20 @@ class Settled:
         total = np.bincount(block[taken], self.x[taken] * program.own_value[taken], len(limit))
         found = ~self.loose & (least < -most) & (limit - total > ROUNDING * total)  # an unused limit
         found[block[taken[reduced[taken] - least[block[taken]] > most]]] = True
-        if private is not None:
-            own = np.where(self.loose, private, -np.inf)
-            found[block[reduced - own[block] < -most]] = True
+        own = np.where(self.loose, private, -np.inf)
+        found[block[reduced - own[block] < -most]] = True
         return np.flatnonzero(found)
 
     def completed(self, answer: BlockAnswer) -> BlockAnswer:
         """Return an answer with prices of settled blocks' limits."""
         _, least = best_costs(self.program, answer.y)
         return replace(answer, private=np.where(self.loose, answer.private, least))
+
+
+def has_ties(program: BlockProgram, prices: Floats) -> bool:
+    """Whether so many blocks have several best columns at prices that pivots, which open each tie, do not pay (K6)."""
+    reduced, _ = best_costs(program, prices)
+    return tied_blocks(program, reduced, TIED * largest_cost(program)) > TIES * program.n_rows
 
 
 def solve_settled(
@@ -191,8 +212,10 @@ def solve_settled(
         Of the earlier optimum.
     """
     state = Settled.at(program, prices, point)
+    solved = 0
     for _ in range(GUESSES):
-        if state.kept.mean() > MOST_LEFT:
+        solved += int(state.kept.sum())
+        if solved > MOST_LEFT * program.n_columns:
             return None
         part, accepted = state.part(), list[BlockAnswer]()
 

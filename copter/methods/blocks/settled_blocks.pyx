@@ -33,6 +33,31 @@ def best_costs(program, const double[::1] prices):
     return reduced.base, least.base
 
 
+def tied_blocks(program, const double[::1] reduced, double margin):
+    """Return how many blocks have several best columns, none worse by more than the margin.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    reduced : ndarray (columns,)
+        As :func:`best_costs` returns them.
+    margin : float
+    """
+    cdef const int[::1] column_start = program.column_start
+    cdef int g, j, near, n_blocks = <int>column_start.shape[0] - 1
+    cdef long tied = 0
+    cdef double least
+    with nogil:
+        for g in range(n_blocks):
+            least, near = INFINITY, 0
+            for j in range(column_start[g], column_start[g + 1]):
+                least = fmin(least, reduced[j])
+            for j in range(column_start[g], column_start[g + 1]):
+                near += reduced[j] <= least + margin
+            tied += near > 1
+    return tied
+
+
 def settled_blocks(program, const double[::1] reduced, double margin, const unsigned char[::1] free,
                    const double[::1] point=None):
     """Return what settled blocks take, which blocks are loose, and the columns that the loose ones may take.

@@ -133,7 +133,7 @@ class _Question:
             return answer
 
         found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, self.accept, point)
-        return None if found is None else replace(found, iterations=spent)
+        return None if found is None else replace(found, iterations=spent, settled=True)
 
     def by_likely_parts(self) -> BlockAnswer | None:
         """Solve with the coupling rows that are near their bounds in a sample's answer, and the columns that its
