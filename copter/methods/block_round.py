@@ -21,7 +21,7 @@ from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applie
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of, whole_matrix
 from copter.methods.blocks.reduced_program import has_limits_alone
-from copter.methods.blocks.settled import has_ties
+from copter.methods.blocks.settled import ties_a_row
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
@@ -203,7 +203,7 @@ class BlockRound:
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
         if found is not None:
-            self.basis.tied = has_limits_alone(self.program) and has_ties(self.program, found.y)
+            self.basis.ties = ties_a_row(self.program, found.y) if has_limits_alone(self.program) else 0
             if prices is not None:
                 self.basis.note_settled(found.settled)
         return found

@@ -48,6 +48,8 @@ SHARE_GROWTH = 2.0
 LEAST_SHARE = 0.2
 MOST_SHARE = 1.0
 SHARES = 3  # rounds that count for it
+MOST_TIES = 20  # blocks with several best columns, for each coupling row, up to which pivots start from prices
+FEW_TIES = 4  # the same, below which prices settle little where pivots have far to go; a vertex has up to one
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
@@ -135,7 +137,7 @@ class WarmBasis:
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
         self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
-        self.tied = False  # whether pivots from prices would have too many ties to open (K6)
+        self.ties = 0  # blocks with several best columns after another method's optimum, for each coupling row
         self.unsettled = self.waiting = 0  # the same as failures and resting, of rounds in which prices settle no part
         self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
@@ -205,7 +207,7 @@ class WarmBasis:
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
-            if begins and self.tied:
+            if begins and self.ties > MOST_TIES:
                 self.gave_up = True
                 return None
             if begins:
@@ -249,7 +251,12 @@ class WarmBasis:
         return self.kept is not None
 
     def settles(self) -> bool:
-        """Whether prices shall settle a part of the program this round (K6); not in the rounds after failures."""
+        """Whether prices shall settle a part of the program this round (K6).
+
+        Not where pivots have far to go and few blocks tie, and not in the rounds after failures.
+        """
+        if self.gave_up and self.ties < FEW_TIES:
+            return False
         self.waiting -= self.waiting > 0
         return self.waiting == 0
 
@@ -258,7 +265,7 @@ class WarmBasis:
         if settled:
             self.unsettled, self.resting = 0, max(self.resting, 1 if self.failures else 0)
         else:
-            self.unsettled, self.waiting = after_failure(self.unsettled)
+            self.unsettled, self.waiting = after_failure(self.unsettled + 1)  # parts cost half a cold solve
 
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""

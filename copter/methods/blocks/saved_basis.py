@@ -16,8 +16,7 @@ from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
 
-
-PATIENCE = ("failures", "resting", "unsettled", "waiting", "tied")  # counts of a basis
+PATIENCE = ("failures", "resting", "unsettled", "waiting", "ties")  # counts of a basis
 
 
 def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
@@ -51,7 +50,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         return None
     basis = WarmBasis()
     for name, count in zip(PATIENCE, state.get("patience", ()), strict=False):  # earlier files have fewer
-        require(0 <= int(count) < 2**MOST_FAILURES, "its counts are none")
+        require(0 <= int(count) < 2**MOST_FAILURES or (name == "ties" and int(count) >= 0), "its counts are none")
         setattr(basis, name, int(count))
     require(max(basis.failures, basis.unsettled) <= MOST_FAILURES, "its counts are none")
     if "program" not in state:

@@ -24,7 +24,6 @@ MOST_LEFT = 0.6  # if all parts have more than this share of the columns, the wh
 GUESSES = 4  # most solves of parts; then the whole program is solved
 REACH = 100.0  # loose blocks can move so many times what a row is overfilled by, or lacks at its price
 TIED = 1e-4  # share of the largest cost by which tied columns differ at most
-TIES = 20  # tied blocks a coupling row up to which pivots start from prices
 MANY = 0.05  # of all blocks: with more wrong ones the part was too small to hold the prices
 MOVED = 1e-3  # share of the largest price by which a price moves
 PRICED = 1e-6  # a row with at least this share of the largest price is one that an optimum fills
@@ -80,8 +79,7 @@ class Settled:
         """Usage of the rows by the settled blocks, (rows,)."""
         program = self.program
         term = program.value * np.repeat(self.x, np.diff(program.start))
-        found: Floats = np.bincount(program.row, term, program.n_rows)
-        return found
+        return np.bincount(program.row, term, program.n_rows).astype(np.float64, copy=False)
 
     @property
     def room(self) -> Floats:
@@ -179,10 +177,10 @@ class Settled:
         return replace(answer, private=np.where(self.loose, answer.private, least))
 
 
-def has_ties(program: BlockProgram, prices: Floats) -> bool:
-    """Whether so many blocks have several best columns at prices that pivots, which open each tie, do not pay (K6)."""
+def ties_a_row(program: BlockProgram, prices: Floats) -> int:
+    """Return how many blocks have several best columns at prices, for each coupling row."""
     reduced, _ = best_costs(program, prices)
-    return tied_blocks(program, reduced, TIED * largest_cost(program)) > TIES * program.n_rows
+    return tied_blocks(program, reduced, TIED * largest_cost(program)) // program.n_rows
 
 
 def solve_settled(

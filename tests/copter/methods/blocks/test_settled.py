@@ -21,8 +21,6 @@ from copter.methods.blocks.settled_blocks import best_costs, settled_blocks
 from copter.methods.blocks.solve import solve_blocks
 from copter.runtime.watch import Watch
 
-LOOSE = -2  # of settled_blocks
-
 
 def competing(seed: int) -> BlockProgram:
     """Columns of zero and more that compete in blocks with a limit each, and for rows."""
@@ -36,9 +34,9 @@ def competing(seed: int) -> BlockProgram:
     return found
 
 
-def solved(program: BlockProgram, prices: np.ndarray | None = None) -> BlockAnswer:
+def solved(program: BlockProgram, prices: np.ndarray | None = None, point: np.ndarray | None = None) -> BlockAnswer:
     with Watch(np.inf) as watch:
-        answer = solve_blocks(program, Settings(purify=False), watch, vertex=False, prices=prices)
+        answer = solve_blocks(program, Settings(purify=False), watch, vertex=False, prices=prices, point=point)
     assert answer is not None
     return answer
 
@@ -52,13 +50,17 @@ def edited(program: BlockProgram, seed: int, closed: int) -> BlockProgram:
     return replace(program, upper=upper)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.integers(0, 3))
-def test_the_optimum_with_prices_of_an_earlier_one_is_that_without(seed: int, closed: int) -> None:
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 3), st.booleans(), st.booleans())
+def test_the_optimum_with_prices_of_an_earlier_one_is_that_without(
+    seed: int, closed: int, tied: bool, known: bool
+) -> None:
     program = competing(seed)
-    prices = solved(program).y
+    if tied:  # a unit earns the same on every column
+        program = replace(program, cost=-np.ones(program.n_columns))
+    before = solved(program)
     now = edited(program, seed, closed)
-    one, other = solved(now, prices), solved(now)
+    one, other = solved(now, before.y, before.x if known else None), solved(now)
     assert now.cost @ one.x == pytest.approx(now.cost @ other.x, rel=1e-6)
     n, m = now.n_columns, now.n_rows
     assert (dense_of(now) @ one.x <= now.upper[n : n + m] + 1e-6).all()
@@ -117,25 +119,61 @@ def test_a_block_is_settled_by_its_lead_and_equal_columns_count_once() -> None:
     program = blocks_of([-3.0, -1.0, -3.0, -3.0, 1.0, 2.0, -3.0, -2.99], [0, 2, 4, 6, 8], [1.0, 2.0, 3.0, 4.0])
     reduced, least = best_costs(program, np.zeros(1))
     assert least.tolist() == [-3.0, -3.0, 0.0, -3.0]
-    column, kept = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8))
-    assert column.tolist() == [0, 2, -1, LOOSE]
+    taken, loose, kept = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8))
+    assert taken.tolist() == [1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert loose.tolist() == [False, False, False, True]
     assert kept.tolist() == [False] * 6 + [True, True]
     free = np.array([1, 1, 0, 0], dtype=np.uint8)
-    column, kept = settled_blocks(program, reduced, 0.5, free)
-    assert column.tolist() == [LOOSE, LOOSE, -1, LOOSE]
+    taken, loose, kept = settled_blocks(program, reduced, 0.5, free)
+    assert not taken.any()
+    assert loose.tolist() == [True, True, False, True]
     assert kept.tolist() == [True, True, True, False, False, False, True, True]
 
 
-def test_blocks_that_overfill_a_row_are_loose() -> None:
+def test_ties_take_the_mixture_of_a_point_scaled_to_their_limits() -> None:
+    """Of the blocks with several near choices: one was full, one is new, one may stay empty, one has a bound."""
+    program = blocks_of([-3.0, -2.9, -3.0, -2.95, 0.0, 0.1, -3.0, -2.99], [0, 2, 4, 6, 8], [1.0, 2.0, 3.0, 4.0])
+    upper = program.upper.copy()
+    upper[7] = 1.5
+    program = replace(program, upper=upper)
+    reduced, _ = best_costs(program, np.zeros(1))
+    point = np.array([2.0, 6.0, 0.0, 0.0, 1.0, 5.0, 1.0, 1.0])
+    taken, loose, kept = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8), point)
+    assert taken.tolist() == [0.25, 0.75, 0.0, 0.0, 0.5, 2.5, 0.0, 0.0]
+    assert loose.tolist() == [False, True, False, True]
+    assert kept.tolist() == [False, False, True, True, False, False, True, True]
+
+
+def test_blocks_that_overfill_a_row_are_loose(monkeypatch: pytest.MonkeyPatch) -> None:
     program = blocks_of([-3.0, -1.0, -3.0, -1.0], [0, 2, 4], [6.0, 5.0])
     state = Settled.at(program, np.zeros(1))
-    assert (state.column == LOOSE).all()
+    assert state.loose.all()
     assert state.kept.all()
-    state = Settled.at(replace(program, upper=program.upper + 1.0), np.zeros(1))
-    assert (state.column == LOOSE).all()  # 13 units where 11 are
     roomy = program.upper.copy()
     roomy[4] = 11.0
-    assert Settled.at(replace(program, upper=roomy), np.zeros(1)).column.tolist() == [0, 2]
+    state = Settled.at(replace(program, upper=roomy), np.zeros(1))
+    assert state.x.tolist() == [6.0, 0.0, 5.0, 0.0]
+    assert state.room.tolist() == [0.0, 6.0, 0.0, 5.0]
+    monkeypatch.setattr(settled, "REACH", 3.0)  # one unit too much: the larger block moves more than three
+    assert Settled.at(program, np.zeros(1)).loose.tolist() == [True, False]
+    monkeypatch.setattr(settled, "REACH", 7.0)
+    assert Settled.at(program, np.zeros(1)).loose.tolist() == [True, True]
+
+
+def test_a_row_with_a_price_is_filled_again() -> None:
+    """Limits have fallen, so that the last mixture leaves a row open that has a price: blocks with room are loose."""
+    program = blocks_of([-1.0, -1.0, -1.0], [0, 1, 2, 3], [3.0, 4.0, 5.0])
+    state = Settled.at(program, np.array([-1.0]), np.array([1.0, 4.0, 5.0]))
+    assert state.loose.tolist() == [False, False, False]  # the row is full
+    state = Settled.at(program, np.array([-1.0]), np.array([1.0, 4.0, 1.0]))
+    assert state.loose.tolist() == [True, False, True]
+    assert state.used.tolist() == [4.0]
+
+
+def test_many_ties_are_counted() -> None:
+    program = blocks_of([-1.0, -1.0] * 30, list(range(0, 61, 2)), [1.0] * 30)
+    assert settled.ties_a_row(program, np.zeros(1)) == 30
+    assert settled.ties_a_row(replace(program, cost=np.linspace(-2.0, -1.0, 60)), np.zeros(1)) == 0
 
 
 def test_a_session_with_a_closed_link_ends_at_the_optimum_of_a_new_one() -> None:
