@@ -265,7 +265,7 @@ class WarmBasis:
         if settled:
             self.unsettled, self.resting = 0, max(self.resting, 1 if self.failures else 0)
         else:
-            self.unsettled, self.waiting = after_failure(self.unsettled + 1)  # parts cost half a cold solve
+            self.unsettled, self.waiting = after_failure(self.unsettled)
 
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""
