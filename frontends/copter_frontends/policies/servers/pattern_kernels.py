@@ -117,6 +117,42 @@ def bound_rooms(shapes, rooms, value, most, bound, patterns):  # type: ignore[no
 
 
 @numba.njit(cache=True)
+def known_patterns(shapes, rooms, pool, value, most, found):  # type: ignore[no-untyped-def]
+    """Write for each room the patterns of a pool that fit there and are worth most, as many as `found` has room for."""
+    n, dims = pool.shape[1], rooms.free.shape[1]
+    use = np.zeros((len(pool), dims + 1), dtype=np.int64)
+    worth = np.zeros(len(pool), dtype=np.int64)
+    for i in range(len(pool)):
+        for k in range(n):
+            many = pool[i, k]
+            if many == 0:
+                continue
+            worth[i] += many * value[k] if many <= most[k] else -(1 << 40)
+            use[i, dims] += many * shapes.gpus[k] * shapes.milli[k]
+            for d in range(dims):
+                use[i, d] += many * shapes.need[k, d]
+    order = np.argsort(-worth)
+    for at in range(len(rooms.servers)):
+        free, gpu, size = rooms.free[at], rooms.gpu[at], 0
+        for i in order:
+            if worth[i] <= 0 or size == len(found):
+                break
+            fits = use[i, dims] <= gpu.sum()
+            for d in range(dims):
+                fits = fits and use[i, d] <= free[d]
+            if not fits:
+                continue
+            for k in range(n):
+                many = pool[i, k]
+                if fits and many > 0:
+                    fits = shapes.allowed[k, rooms.kind[at]]
+                    fits = fits and many <= room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu)
+            if fits:
+                found[size, at] = pool[i]
+                size += 1
+
+
+@numba.njit(cache=True)
 def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def]
     """Return the classes with servers on which one of the waiting shapes fits."""
     found = np.empty(board.made[0], dtype=np.int64)
@@ -131,6 +167,18 @@ def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def
                 size += 1
                 break
     return found[:size]
+
+
+@numba.njit(cache=True)
+def how_many_fit(shapes, waiting, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return how many tasks of each waiting shape fit on a server of each of some states, selectors included."""
+    found = np.zeros((len(kind), len(waiting)), dtype=np.int64)
+    for at in range(len(kind)):
+        for i in range(len(waiting)):
+            k = waiting[i]
+            if shapes.allowed[k, kind[at]]:
+                found[at, i] = room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free[at], gpu[at])
+    return found
 
 
 @numba.njit(cache=True)

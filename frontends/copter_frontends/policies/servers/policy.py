@@ -228,13 +228,14 @@ class CopterPlacement(PlacementBase):
             fleet.depart(tasks)
             before = rooms_of(fleet.board, fleet.shapes, asked)
             fleet.restore(tasks, *had)
-        bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
+        bound, best = proven(before, fleet.shapes, asked, self.price)
+        first, bound = bound, min(all_worth, bound)
         clock.end("bound")
         worth = 0 if self.tight else self._improved(tasks, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
             self.tight = True
-            found = self.program.solve(before, asked, self.price)
+            found = self.program.solve(before, asked, self.price, first, best)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
             worth = self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))

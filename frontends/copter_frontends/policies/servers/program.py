@@ -13,19 +13,20 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from copter import LinearProgram, Model, Session, Settings, Solution, solve
+from copter import Model, Session, Settings, Solution, solve
 from copter_frontends.policies.servers.board import Floats, Ints, Shapes
-from copter_frontends.policies.servers.pattern_kernels import bound_rooms
+from copter_frontends.policies.servers.pattern_kernels import bound_rooms, known_patterns
+from copter_frontends.policies.servers.relaxation import relaxation_of
 from copter_frontends.policies.servers.rooms import Rooms
-from copter_frontends.policies.servers.state_kernels import room
 
 MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
 ROUNDING = 1e-9
 """Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
+KNOWN = int(__import__("os").environ.get("KNOWN", "4"))
 MOST_PASSES = 12
 """Solves of a round's program at most."""
-ENOUGH = 1e-4
+ENOUGH = float(__import__("os").environ.get("ENOUGH", "1e-4"))
 """Relative gap between the program with the patterns so far and its bound at which no more are sought."""
 Key = tuple[int, ...]
 
@@ -88,32 +89,15 @@ def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[in
 
 
 def relaxed(rooms: Rooms, shapes: Shapes, waiting: Ints, settings: Settings) -> tuple[Ints, int]:
-    """Return (prices of the shapes, bound) of the plain relaxation: shares of tasks in the rooms' summed amounts (PS8).
+    """Return (prices of the shapes, bound) of the plain relaxation (PS8).
 
     In large rooms it is as tight as patterns are, and patterns come slowly there.
     """
-    needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
-    free = np.column_stack((rooms.free, rooms.gpu.sum(axis=1))).astype(np.float64)
-    asked, (n, dims) = np.flatnonzero(waiting), free.shape
-    fit = [
-        [room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) for k in asked]
-        for r in range(n)
-    ]
-    most = np.array(fit, dtype=np.float64).reshape(n, len(asked)) * shapes.allowed[asked][:, rooms.kind].T
-    on, own = np.nonzero(most > 0)
-    shape, column = asked[own], np.arange(len(own))
-    scale = np.maximum(free.max(axis=0), 1.0)
-    row = np.concatenate((own, (len(asked) + on[:, None] * dims + np.arange(dims)).ravel()))
-    value = np.concatenate((np.ones(len(own)), (needs[shape] / scale).ravel()))
-    at = row, np.concatenate((column, np.repeat(column, dims)))
-    rows = sp.csr_array((value, at), shape=(len(asked) + n * dims, len(own)))
-    upper = np.concatenate((waiting[asked], (free / scale * rooms.servers[:, None]).ravel()))
-    col_upper = np.minimum(most[on, own] * rooms.servers[on], waiting[shape])
-    worth = shapes.worth[shape].astype(np.float64)
-    program = LinearProgram(worth, rows, row_upper=upper, col_upper=col_upper, sense="max")
-    solution = solve(program, settings)
+    own = relaxation_of(rooms, shapes, waiting)
+    solution = solve(own.program, settings)
     price = np.zeros_like(shapes.worth)
-    price[asked] = np.rint(np.clip(solution.y[: len(asked)], 0.0, shapes.worth[asked])).astype(np.int64)
+    most = shapes.worth[own.waiting]
+    price[own.waiting] = np.rint(np.clip(solution.y[: len(own.waiting)], 0.0, most)).astype(np.int64)
     return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + ROUNDING)))
 
 
@@ -139,29 +123,41 @@ class PatternProgram:
         self.keys: list[Key] = []
         self.session = Session(self.model, self.settings or Settings())
 
-    def solve(self, rooms: Rooms, waiting: Ints, price: Ints) -> Priced:
+    def _known(self, rooms: Rooms, waiting: Ints, price: Ints) -> Ints:
+        """Return some patterns of the last round's program for every room: those of most value at the prices."""
+        flat = list(dict.fromkeys(pattern for own in self.patterns.values() for pattern in own))
+        found = np.zeros((KNOWN, len(rooms.servers), len(waiting)), dtype=np.int64)
+        if flat:
+            pool = _table(flat, len(self.rows))
+            known_patterns(self.shapes, rooms, pool, self.shapes.worth - price, waiting, found)
+        return found
+
+    def solve(self, rooms: Rooms, waiting: Ints, price: Ints, bound: int, found: Ints) -> Priced:
         """Return prices near the optimum of the program over all patterns, from some prices on; see `proven`."""
         keys = [
             (kind, *free, *gpu)
             for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
         ]
         limits = rooms.servers.astype(np.float64)
-        bound, found = proven(rooms, self.shapes, waiting, price)
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
+        known = self._known(rooms, waiting, price)
         self._begin(keys, limits, waiting)
-        self._put(keys, limits, [found])
+        self._put(keys, limits, [found, *known])
         while True:
             solution = self.session.solve()
             passes += 1
             duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)
-            tables = []
+            tables: list[Ints] = []
+            near = False
             for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
                 bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64))
                 tables.append(found)
                 if bound < best[1]:
                     best, centre = (at.astype(np.int64), bound), at
-            near = best[1] <= solution.objective * (1.0 + ENOUGH)
+                near = best[1] <= solution.objective * (1.0 + ENOUGH)
+                if near:
+                    break
             if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
                 break
         self.keys = keys

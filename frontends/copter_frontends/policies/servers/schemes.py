@@ -10,7 +10,7 @@ from copter_frontends.policies.servers.policy import OPENING, CopterPlacement
 from copter_frontends.policies.servers.rivals import RULES, ByRule, CvxCluster, Milp
 from copter_frontends.policies.servers.workload import Workload
 
-SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "milp")
+SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "cvxcluster-by-server", "milp")
 
 
 def make_scheme(
@@ -33,8 +33,8 @@ def make_scheme(
         return CopterPlacement(
             fleet, Settings(threads=threads), opening, 0.0, workload.one_by_one, migrations, move_cost
         )
-    if name == "cvxcluster":
-        return CvxCluster(fleet)
+    if name.startswith("cvxcluster"):
+        return CvxCluster(fleet, by_server=name != "cvxcluster")
     if name == "milp":
         return Milp(fleet, time_limit_s)
     return ByRule(fleet, name, "arrival" if workload.one_by_one else "worth")
