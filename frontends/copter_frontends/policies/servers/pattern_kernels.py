@@ -207,7 +207,7 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
             if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], board.free[server], board.gpu[server]) == 0:
                 break
             at = first[k]
-            while at < ends[k] and meets(jobs, queue[at], server):
+            while at < ends[k] and jobs.group[queue[at]] >= 0 and meets(jobs, queue[at], server):
                 at += 1
                 if at == first[k] + MOST_LOOKS:
                     at = ends[k]

@@ -149,6 +149,7 @@ class CopterPlacement(PlacementBase):
         size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
         self.size: Floats = size
         self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
+        self.size_rank = np.argsort(self.by_size)
         density = fleet.shapes.worth / np.maximum(size, 1e-300)
         self.rank = np.empty(len(size), dtype=np.int64)
         self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
@@ -172,7 +173,7 @@ class CopterPlacement(PlacementBase):
             return self._started(tasks, refused, clock)
         bound = self._bound_with_moves(tasks)
         plan = self._started(tasks, refused, clock)
-        order = tasks[np.lexsort((tasks, self.rank[self.fleet.jobs.shape[tasks]]))]
+        order = tasks[stable_order(self.rank[self.fleet.jobs.shape[tasks]])]
         if self.one_by_one:
             order = tasks
         moved = len(migrate(self.fleet, self.amounts, order, self.migrations, self.move_cost))
@@ -211,6 +212,8 @@ class CopterPlacement(PlacementBase):
             self._place(tasks)
             clock.end("shim")
             return self.done(tasks, refused, -1, clock)
+        if (np.diff(tasks) < 0).any():
+            tasks = np.sort(tasks)  # first come first, in each shape
         board, shape = fleet.board, fleet.jobs.shape[tasks]
         self.asked = asked = np.bincount(shape, minlength=len(fleet.names))
         clock.end("edit")
@@ -219,7 +222,7 @@ class CopterPlacement(PlacementBase):
         before = rooms_of(board, fleet.shapes, asked) if short else None
         clock.end("bound")
         if before is None:
-            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
+            self._place(tasks[stable_order(self.size_rank[shape])])
             clock.end("shim")
             if not (fleet.jobs.server[tasks] < 0).any():
                 return self.done(tasks, refused, all_worth, clock)
@@ -322,7 +325,7 @@ class CopterPlacement(PlacementBase):
         jobs = self.fleet.jobs
         own = tasks[jobs.server[tasks] < 0]
         shape = jobs.shape[own]
-        order = np.lexsort((own, shape))
+        order = stable_order(shape)
         ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
@@ -330,7 +333,7 @@ class CopterPlacement(PlacementBase):
         """Place tasks: the program's patterns if there are any, then the others by rank."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
-        ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
+        ranked = tasks[stable_order(self.rank[shape])]
         queue, first, ends = self._queues(tasks)
         if patterns is not None:
             put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
@@ -351,6 +354,12 @@ class CopterPlacement(PlacementBase):
         return int(
             exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), *room, self.by_size)
         )
+
+
+def stable_order(key: Ints) -> Ints:
+    """Return the stable order of some ranks, in a time linear in their number where they are below 2^16."""
+    small = key.astype(np.uint16) if int(key.max(initial=0)) < 1 << 16 else key
+    return np.argsort(small, kind="stable")
 
 
 def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> tuple[Ints, Ints, Ints]:
