@@ -10,6 +10,8 @@ from copter_frontends.policies.servers.state_kernels import change, domain, room
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
+LARGER = 1e-6
+"""Weight of a shape's share of the room in its value, by which among shapes of like value the larger comes first."""
 MOST_LOOKS = 64
 """Waiting tasks of a shape that are looked at for one whose group is not on the server yet."""
 SLACK = 0.5
@@ -44,7 +46,7 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type
             need = shapes.need[k, d] if d < dims - 1 else shapes.gpus[k] * shapes.milli[k]
             if need > 0:
                 worst = max(worst, need / left[d])
-        own[used], density[used] = k, value[k] / worst
+        own[used], density[used] = k, value[k] / worst * (1.0 + LARGER * worst)
         used += 1
     if used == 0:
         return least, least

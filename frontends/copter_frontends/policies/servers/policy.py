@@ -46,25 +46,37 @@ class PlacementBase:
         self.fleet = fleet
         self.never = dict(fleet.never)
         self.zones = len(np.unique(fleet.jobs.zone))
+        self.held_up: dict[int, str] = {}
 
     def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
-        """Return the tasks that may run some day, and the reasons of the others."""
-        jobs, refused = self.fleet.jobs, {}
+        """Return the tasks that may run now, and the reasons of those that never will; tasks whose servers are all lost
+        or draining are kept for `done`.
+        """
+        fleet, jobs, refused = self.fleet, self.fleet.jobs, {}
+        fleet.require_waiting(waiting)
         if self.never:
             shape = jobs.shape[waiting]
             never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
             for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
-                refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
+                refused[task] = f"shape {fleet.names[k]!r} is {self.never[k]}"
             waiting = waiting[~never]
-        size = np.bincount(jobs.group[waiting] + 1, minlength=1)[1:]
-        known = slice(0, len(size))
-        places = np.where(jobs.zonal[known] == 1, self.zones, self.fleet.servers)
-        for group in np.flatnonzero(size > jobs.most[known] * places).tolist():
+        self.held_up = {}
+        gone = ~(fleet.fits & (fleet.up > 0)).any(axis=1)
+        if gone.any() and (held := gone[jobs.shape[waiting]]).any():
+            for task, k in zip(waiting[held].tolist(), jobs.shape[waiting[held]].tolist(), strict=True):
+                names = ", ".join(repr(fleet.types[at].name) for at in np.flatnonzero(fleet.fits[k]))
+                self.held_up[task] = f"all servers that it fits on are lost or draining: {names}"
+            waiting = waiting[~held]
+        of = jobs.group[waiting]
+        known, size = np.unique(of[of >= 0], return_counts=True)
+        places = np.where(jobs.zonal[known] == 1, self.zones, fleet.servers)
+        for at in np.flatnonzero(size > jobs.most[known] * places).tolist():
+            group = known[at]
             own = np.flatnonzero(jobs.group[waiting] == group)
-            room = int(jobs.most[group] * places[group])
-            where = f"{places[group]} {'zones' if jobs.zonal[group] else 'servers'}"
+            room = int(jobs.most[group] * places[at])
+            where = f"{places[at]} {'zones' if jobs.zonal[group] else 'servers'}"
             why = f"one of {len(own)} tasks of a group, at most {jobs.most[group]} together; there are {where}"
-            worth = self.fleet.shapes.worth[jobs.shape[waiting[own]]]
+            worth = fleet.shapes.worth[jobs.shape[waiting[own]]]
             least = own[np.argsort(-worth, kind="stable")[room:]]
             refused |= dict.fromkeys(waiting[least].tolist(), why)
             waiting = np.delete(waiting, least)
@@ -76,8 +88,10 @@ class PlacementBase:
         runs = jobs.server[tasks] >= 0
         started = tasks[runs]
         worth = int(self.fleet.shapes.worth[jobs.shape[started]].sum())
-        status = "all" if len(started) == len(tasks) else "feasible"
-        return PlacementPlan(started, tasks[~runs], refused, worth, bound, status, clock.seconds)
+        held = np.fromiter(self.held_up, dtype=np.int64)
+        status = "all" if len(started) == len(tasks) and not len(held) else "feasible"
+        left = np.concatenate((tasks[~runs], held))
+        return PlacementPlan(started, left, refused, worth, bound, status, clock.seconds, held_up=self.held_up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +148,10 @@ class CopterPlacement(PlacementBase):
         move_cost: float = 0.0,
     ) -> None:
         super().__init__(fleet)
-        if not 0.0 <= migrations <= 1.0 or not 0.0 <= move_cost < np.inf:
-            raise ServerError(f"migrations {migrations}, move_cost {move_cost}: give a share of 0 to 1, and 0 on")
+        if not (0.0 <= migrations <= 1.0 and 0.0 <= move_cost < np.inf and 0.0 <= opening < np.inf):
+            raise ServerError(
+                f"migrations {migrations}, move_cost {move_cost}, opening {opening}: give a share of 0 to 1, and 0 on"
+            )
         self.asked = np.zeros(len(fleet.names), dtype=np.int64)
         self.program = PatternProgram(fleet.shapes, settings)
         self.one_by_one, self.search_s = one_by_one, search_s

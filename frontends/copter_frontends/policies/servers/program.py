@@ -23,10 +23,15 @@ MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
 ROUNDING = 1e-9
 """Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
-KNOWN = int(__import__("os").environ.get("KNOWN", "4"))
+KNOWN = 4
+"""Patterns of the last round's program that every room starts with; half of the rounds then need one solve only."""
+FEWER = 1e-5
+"""What each task takes from its pattern's worth, in least worths of a shape: of patterns worth the same the one of
+fewer, larger tasks is taken, since small ones fill what is left in later rounds.
+"""
 MOST_PASSES = 12
 """Solves of a round's program at most."""
-ENOUGH = float(__import__("os").environ.get("ENOUGH", "1e-4"))
+ENOUGH = 1e-4
 """Relative gap between the program with the patterns so far and its bound at which no more are sought."""
 Key = tuple[int, ...]
 
@@ -121,6 +126,8 @@ class PatternProgram:
         for shape in self.rows:
             self.model.add_resource(shape, 0.0)
         self.keys: list[Key] = []
+        worth = self.shapes.worth
+        self.fewer = FEWER * float(worth[worth > 0].min(initial=1 << 30))
         self.session = Session(self.model, self.settings or Settings())
 
     def _known(self, rooms: Rooms, waiting: Ints, price: Ints) -> Ints:
@@ -221,7 +228,7 @@ class PatternProgram:
             self.model.remove_requests(list(dict.fromkeys(old)))
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
-                (table @ self.shapes.worth).astype(np.float64), usage,
+                table @ (self.shapes.worth - self.fewer), usage,
                 resources=self.rows, limit=limits[changed], integer=True,
             )  # fmt: skip
         return len(changed)

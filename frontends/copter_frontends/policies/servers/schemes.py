@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copter import Settings
 from copter_frontends.policies.servers.errors import ServerError
-from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.plan import PlacementScheme
 from copter_frontends.policies.servers.policy import OPENING, CopterPlacement
 from copter_frontends.policies.servers.rivals import RULES, ByRule, CvxCluster, Milp
@@ -27,7 +26,7 @@ def make_scheme(
     """
     if name not in SCHEMES:
         raise ServerError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}")
-    fleet = Fleet(workload.types, workload.shapes)
+    fleet = workload.fleet()
     if name == "copter":
         opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
         return CopterPlacement(
