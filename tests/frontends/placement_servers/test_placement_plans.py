@@ -71,7 +71,7 @@ def test_the_bound_holds_for_the_integer_optimum_and_the_plan_is_near(seed: int)
     fleet, waiting = busy(seed)
     twin, same = busy(seed)
     best = Milp(twin).plan(same)
-    plan = CopterPlacement(fleet, search_s=2.0).plan(waiting)
+    plan = CopterPlacement(fleet).plan(waiting)
     assert faults(fleet) == []
     assert plan.worth <= best.bound
     assert plan.bound >= best.worth

@@ -120,9 +120,6 @@ class CopterPlacement(PlacementBase):
     settings : Settings, optional
     opening : float
         Price of a wholly free server that gets its first task, in worths of a mean server; 0 for no price.
-    search_s : float
-        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET. The
-        first search starts a process, which takes half a second.
     one_by_one : bool
         Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
         there is no program and no bound.
@@ -142,7 +139,6 @@ class CopterPlacement(PlacementBase):
         fleet: Fleet,
         settings: Settings | None = None,
         opening: float = OPENING,
-        search_s: float = 0.0,
         one_by_one: bool = False,
         migrations: float = 0.0,
         move_cost: float = 0.0,
@@ -154,7 +150,7 @@ class CopterPlacement(PlacementBase):
             )
         self.asked = np.zeros(len(fleet.names), dtype=np.int64)
         self.program = PatternProgram(fleet.shapes, settings)
-        self.one_by_one, self.search_s = one_by_one, search_s
+        self.one_by_one = one_by_one
         self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
         self.tight = False  # whether the last rounds needed the program, so that a plan without it is not tried
@@ -257,10 +253,7 @@ class CopterPlacement(PlacementBase):
             found = self.program.solve(before, asked, self.price, first, best)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            worth = self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
-            if worth < (1.0 - TARGET) * bound and self.search_s > 0.0:
-                whole = self.program.searched(self.search_s, TARGET)
-                self._improved(tasks, bound, _on_servers(whole, before.of_server))
+            self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price, self.tight = fleet.shapes.worth.copy(), False

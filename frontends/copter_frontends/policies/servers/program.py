@@ -65,13 +65,11 @@ class Priced:
         No plan of the round is worth more.
     patterns : Chosen
         The last solution.
-    passes : int
     """
 
     price: Ints
     bound: int
     patterns: Chosen
-    passes: int
 
 
 def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[int, Ints]:
@@ -172,21 +170,7 @@ class PatternProgram:
             price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
             bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
             best = min(best, (price, bound), key=lambda each: each[1])
-        return Priced(*best, self._chosen(solution), passes)
-
-    def searched(self, deadline_s: float, gap: float) -> Chosen:
-        """Return whole numbers of servers for the last round's patterns, by the session's search; nothing if it finds
-        none in time.
-        """
-        plan = self.session.solve_integer(deadline_s=deadline_s, gap=gap)
-        rooms = [at for at, key in enumerate(self.keys) if plan and key in self.patterns]
-        counts = []
-        for at in rooms:
-            own = np.zeros(len(self.patterns[self.keys[at]]))
-            for column, share in plan.shares(self.keys[at]).items():
-                own[column] = share
-            counts.append(own)
-        return self._used(rooms, np.concatenate([*counts, np.zeros(0)]))
+        return Priced(*best, self._chosen(solution))
 
     def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
         """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
@@ -229,17 +213,14 @@ class PatternProgram:
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
                 table @ (self.shapes.worth - self.fewer), usage,
-                resources=self.rows, limit=limits[changed], integer=True,
+                resources=self.rows, limit=limits[changed],
             )  # fmt: skip
         return len(changed)
 
     def _chosen(self, solution: Solution) -> Chosen:
         """Return the patterns that a solution uses."""
         rooms = [at for at, key in enumerate(self.keys) if key in self.patterns]
-        return self._used(rooms, solution.values_of([self.keys[at] for at in rooms])[1])
-
-    def _used(self, rooms: list[int], count: Floats) -> Chosen:
-        """Return the patterns with a count above 0, of all patterns of the rooms."""
+        count = solution.values_of([self.keys[at] for at in rooms])[1]
         own = [self.patterns[self.keys[at]] for at in rooms]
         flat = [pattern for each in own for pattern in each]
         used = np.flatnonzero(count > 1e-6)

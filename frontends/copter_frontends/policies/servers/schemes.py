@@ -29,9 +29,7 @@ def make_scheme(
     fleet = workload.fleet()
     if name == "copter":
         opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
-        return CopterPlacement(
-            fleet, Settings(threads=threads), opening, 0.0, workload.one_by_one, migrations, move_cost
-        )
+        return CopterPlacement(fleet, Settings(threads=threads), opening, workload.one_by_one, migrations, move_cost)
     if name.startswith("cvxcluster"):
         return CvxCluster(fleet, by_server=name != "cvxcluster")
     if name == "milp":
