@@ -132,10 +132,10 @@ def main() -> None:
         f"Written by `python benchmarks/placement_servers.py {asked.row} --page docs/results/placement.md`. What the "
         "schemes are: [placement](../papers/placement.md). `cvxcluster` has the servers in copter's classes, "
         "`cvxcluster-by-server` one by one, as in its paper. Times are processor time, of all threads. Rounds include "
-        "edits; every hundredth placement, and the last, passes an exact checker. A gap is a round's, to a proven bound "
-        "of its integer program. Seeds 0 to 2 of `openb` were looked at while copter's scores were chosen; the others "
-        "were not. With moves, a hundredth of the running tasks may be moved in a round, and the bound is that of plans "
-        "that move any.\n",
+        "edits; every hundredth placement, and the last, passes an exact checker. A gap is a round's, to a proven "
+        "bound of its integer program. Seeds 0 to 2 of `openb` were looked at while copter's scores were chosen; the "
+        "others were not. With moves, a hundredth of the running tasks may be moved in a round, and the bound is that "
+        "of plans that move any.\n",
     ]
     for row in ROWS if asked.row == "all" else (asked.row,):
         make = {"openb": openb_row, "azure": azure_row}.get(row, lambda row=row: rounds_row(row))

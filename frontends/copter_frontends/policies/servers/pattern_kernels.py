@@ -199,6 +199,19 @@ def meets(jobs, task, server):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def beside(jobs, group, shape, fits, room):  # type: ignore[no-untyped-def]
+    """Return how many tasks of each group run where tasks of the shape beside it fit, or anywhere if zones count."""
+    found = np.zeros(len(group), dtype=np.int64)
+    for at in range(len(group)):
+        task = jobs.first[group[at]]
+        while task >= 0:
+            if jobs.server[task] >= 0 and (jobs.zonal[group[at]] > 0 or fits[room[jobs.server[task]], shape[at]]):
+                found[at] += 1
+            task = jobs.next[task]
+    return found
+
+
+@numba.njit(cache=True)
 def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
     gained = 0

@@ -16,11 +16,17 @@ from copter_frontends.policies.servers.board import FAILED, UP, Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.migrations import migrate
-from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, put_patterns
+from copter_frontends.policies.servers.pattern_kernels import (
+    beside,
+    best_pattern,
+    exchange,
+    how_many_fit,
+    put_patterns,
+)
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
-from copter_frontends.policies.servers.rooms import rooms_of
+from copter_frontends.policies.servers.rooms import Rooms, rooms_of
 from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
 
@@ -242,15 +248,18 @@ class CopterPlacement(PlacementBase):
             had = fleet.jobs.server[tasks].copy(), fleet.jobs.bits[tasks].copy()
             fleet.depart(tasks)
             before = rooms_of(fleet.board, fleet.shapes, asked)
+            most, together = self._by_groups(tasks, asked, before)
             fleet.restore(tasks, *had)
-        bound, best = proven(before, fleet.shapes, asked, self.price)
-        first, bound = bound, min(all_worth, bound)
+        else:
+            most, together = self._by_groups(tasks, asked, before)
+        first, best = proven(before, fleet.shapes, most, self.price, together)
+        bound = min(int(most @ fleet.shapes.worth), first)
         clock.end("bound")
         worth = 0 if self.tight else self._improved(tasks, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
             self.tight = True
-            found = self.program.solve(before, asked, self.price, first, best)
+            found = self.program.solve(before, most, together, self.price, first, best)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
             self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
@@ -258,6 +267,22 @@ class CopterPlacement(PlacementBase):
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price, self.tight = fleet.shapes.worth.copy(), False
         return self.done(tasks, refused, bound, clock)
+
+    def _by_groups(self, tasks: Ints, asked: Ints, rooms: Rooms) -> tuple[Ints, Ints]:
+        """Return how many waiting tasks of each shape may start at most, and on one server, as groups limit them."""
+        fleet, jobs, n = self.fleet, self.fleet.jobs, len(asked)
+        own = tasks[jobs.group[tasks] >= 0]
+        pair, count = np.unique(jobs.group[own] * n + jobs.shape[own], return_counts=True)
+        group, shape = np.divmod(pair, n)
+        single, most, waiting = jobs.zonal[group] == 0, jobs.most[group], np.flatnonzero(asked)
+        fits = np.zeros((len(rooms.servers) + 1, n), dtype=np.bool_)  # the last row is for servers without room
+        fits[:-1, waiting] = how_many_fit(fleet.shapes, waiting, rooms.kind, rooms.free, rooms.gpu) > 0
+        places = np.where(single, (rooms.servers @ fits[:-1])[shape], self.zones)
+        places = most * places - beside(jobs, group, shape, fits, rooms.of_server)
+        over = np.maximum(count - np.maximum(places, 0), 0)
+        aside = np.where(single, np.maximum(count - most, 0), 0)
+        fewer, alone = (np.bincount(shape, each, n).astype(np.int64) for each in (over, aside))
+        return asked - fewer, asked - alone
 
     def explain(self) -> dict[str, ServerWorth]:
         """Return what servers of each type would be worth to the last round's tasks, at its prices of the shapes (PS2).

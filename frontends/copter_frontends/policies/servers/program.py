@@ -72,7 +72,7 @@ class Priced:
     patterns: Chosen
 
 
-def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[int, Ints]:
+def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints, together: Ints | None = None) -> tuple[int, Ints]:
     """Return (bound, each room's best pattern) at prices of the shapes, in whole numbers (PS2).
 
     Parameters
@@ -83,11 +83,14 @@ def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[in
         Tasks of each shape.
     price : ndarray (shapes,) of int64
         Any numbers from 0 on give a bound.
+    together : ndarray (shapes,) of int64, optional
+        Tasks of each shape that one server may take, where groups allow fewer than wait.
     """
     value = np.where(waiting > 0, shapes.worth - price, 0)
     bound = np.zeros(len(rooms.servers), dtype=np.int64)
     patterns = np.zeros((len(rooms.servers), len(waiting)), dtype=np.int64)
-    total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
+    most = waiting if together is None else np.minimum(waiting, together)
+    total = bound_rooms(shapes, rooms, value, most, bound, patterns)
     return int(total) + int(waiting @ price), patterns
 
 
@@ -137,8 +140,10 @@ class PatternProgram:
             known_patterns(self.shapes, rooms, pool, self.shapes.worth - price, waiting, found)
         return found
 
-    def solve(self, rooms: Rooms, waiting: Ints, price: Ints, bound: int, found: Ints) -> Priced:
-        """Return prices near the optimum of the program over all patterns, from some prices on; see `proven`."""
+    def solve(self, rooms: Rooms, waiting: Ints, together: Ints, price: Ints, bound: int, found: Ints) -> Priced:
+        """Return prices near the optimum of the program over all patterns, from prices on for which `proven` returned
+        `bound` and `found`.
+        """
         keys = [
             (kind, *free, *gpu)
             for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
@@ -146,7 +151,7 @@ class PatternProgram:
         limits = rooms.servers.astype(np.float64)
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
-        known = self._known(rooms, waiting, price)
+        known = self._known(rooms, np.minimum(waiting, together), price)
         self._begin(keys, limits, waiting)
         self._put(keys, limits, [found, *known])
         while True:
@@ -156,7 +161,7 @@ class PatternProgram:
             tables: list[Ints] = []
             near = False
             for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
-                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64))
+                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64), together)
                 tables.append(found)
                 if bound < best[1]:
                     best, centre = (at.astype(np.int64), bound), at
@@ -168,7 +173,7 @@ class PatternProgram:
         self.keys = keys
         if not near and len(keys) <= MOST_ROOMS:
             price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
-            bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
+            bound = min(bound, proven(rooms, self.shapes, waiting, price, together)[0])
             best = min(best, (price, bound), key=lambda each: each[1])
         return Priced(*best, self._chosen(solution))
 
