@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from copter_frontends.policies.servers import CopterPlacement, Fleet, generated, simulate_placement
+from copter_frontends.policies.servers import CopterPlacement, generated, simulate_placement
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     workload.rounds[middle] = replace(workload.rounds[middle], lost=lost)
     if middle + 3 < asked.rounds:
         workload.rounds[middle + 3] = replace(workload.rounds[middle + 3], back=lost)
-    scheme = CopterPlacement(Fleet(workload.types, workload.shapes))
+    scheme = CopterPlacement(workload.fleet())
     for at, each in enumerate(simulate_placement("copter", scheme, workload).rounds):
         event = f"  {len(lost)} servers are lost" if at == middle else ""
         print(

@@ -69,6 +69,13 @@ def _events(context: click.Context, parameter: click.Parameter, value: tuple[str
     return found
 
 
+def _priorities(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    """Return whole numbers separated by commas."""
+    if not all(each.strip().isdecimal() for each in value.split(",")):
+        raise click.BadParameter(f"{value!r} is not whole numbers separated by commas, 1,3 say")
+    return tuple(int(each) for each in value.split(","))
+
+
 def placement_options(several: bool) -> list[click.Parameter]:
     """Return the options, for one scheme or for `several` side by side."""
     count, share = click.IntRange(min=1), FiniteRange(min=0, max=1)
@@ -99,6 +106,31 @@ def placement_options(several: bool) -> list[click.Parameter]:
             default=0.1,
             show_default=True,
             help="Share of the tasks that come in groups which repel each other.",
+        ),
+        click.Option(
+            ["--group-limit"],
+            type=count,
+            default=1,
+            show_default=True,
+            help="Tasks of a group that may share a server; a zone if there are several.",
+        ),
+        click.Option(
+            ["--zones"], type=count, default=1, show_default=True, help="Zones, in which the servers are in turn."
+        ),
+        click.Option(
+            ["--selective"],
+            type=share,
+            default=0.0,
+            show_default=True,
+            help="Share of the tasks that may use one type of server only (not with a trace).",
+        ),
+        click.Option(
+            ["--priorities"],
+            callback=_priorities,
+            default="1,3",
+            show_default=True,
+            metavar="NUMBER,...",
+            help="Worth of a core for tasks of each priority, the most frequent one first (not with a trace).",
         ),
         click.Option(
             ["--azure"],
@@ -218,6 +250,8 @@ def run(**options: Any) -> int:
                 result = simulate_placement(name, scheme, workload, options["warmup_rounds"])
             for why, number in result.reasons.items():
                 complain(f"{name}: {number:,} tasks refused: {why}")
+            for why, number in result.held_up.items():
+                complain(f"{name}: {number:,} tasks waited: {why}")
             results.append(result)
             summary = result.summary()
             last = summary["used_last" if workload.one_by_one else "used"]
@@ -251,7 +285,10 @@ def _workload(options: Mapping[str, Any]) -> Any:
             options["churn"],
             options["grouped"],
             options["seed"],
+            options["selective"],
+            options["priorities"],
         )
+    found.zones, found.most = options["zones"], options["group_limit"]
     servers, rounds = sum(each.count for each in found.types), len(found.rounds)
     for option, what in (("lose", "lost"), ("drain", "drained"), ("back", "back")):
         for at, own in options[option].items():

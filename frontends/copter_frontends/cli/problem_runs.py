@@ -168,7 +168,7 @@ def facts(given: Mapping[str, Any]) -> dict[str, str]:
     """Return the options that were given, by name, for a report."""
     own = {name: value for name, value in given.items() if value is not None and name not in ("out", "as_json")}
     return {"Command": shlex.join(["copter", *sys.argv[1:]])} | {
-        name.replace("_", " ").capitalize(): ", ".join(value) if isinstance(value, tuple) else str(value)
+        name.replace("_", " ").capitalize(): ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
         for name, value in own.items()
     }
 

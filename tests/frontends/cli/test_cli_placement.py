@@ -49,6 +49,8 @@ def test_schemes_are_compared_and_drawn(capsys: pytest.CaptureFixture[str], tmp_
         (("--lose", "9:0"), "rounds are 0 to 3, servers 0 to 11"),
         (("--lose", "1:12"), "servers 0 to 11"),
         (("--lose", "x"), "is not ROUND:SERVER"),
+        (("--priorities", "1,x"), "is not whole numbers"),
+        (("--priorities", "1,1"), "each once"),
         (("--azure", "nowhere"), "cannot be read"),
         (("--azure", "a", "--openb", "b"), "give one trace"),
     ],
@@ -70,3 +72,12 @@ def test_rounds_without_any_server_have_no_used_share(events: list[str], capsys:
         cli.main(given)
     assert not ended.value.code
     assert "nan" not in capsys.readouterr().out
+
+
+def test_spread_selectors_priorities_and_moves_are_options(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--zones", "3", "--group-limit", "2", "--selective", "0.5", "--priorities", "1,4", "--migrations", "0.1")
+    code, found, said = run_json(capsys, "simulate", "placement", *FEW, *given, "--move-cost", "5", "--lose", "1:0-2")
+    assert code == 0
+    assert found["worth_running"] > 0
+    assert list(found["held_up"]) == ["all servers that it fits on are lost or draining: 'gen1'"]
+    assert "tasks waited: all servers that it fits on" in said

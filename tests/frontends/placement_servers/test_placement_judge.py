@@ -168,3 +168,16 @@ def test_at_most_two_of_a_group_share_a_zone_and_the_limit_stands_while_they_run
 def test_zones_must_be_one_for_each_server() -> None:
     with pytest.raises(ServerError, match="give one for each server"):
         Fleet([ServerType("s", (9, 9), 4)], [TaskShape("t", (1, 1), 1)], zones=[0, 1])
+
+
+@pytest.mark.parametrize("by_zone", [False, True])
+def test_the_bound_knows_that_fellows_of_a_group_do_not_share_a_server_or_a_zone(by_zone: bool) -> None:
+    shapes = [TaskShape("t", (1, 1), 5), TaskShape("whole", (4, 4), 90)]
+    zones = [0, 0, 1, 1] if by_zone else None
+    fleet = Fleet([ServerType("s", (4, 4), 4 if by_zone else 3)], shapes, zones, by_zone=by_zone)
+    scheme = CopterPlacement(fleet, opening=0.0)
+    scheme.plan(fleet.arrive([1]))
+    scheme.plan(fleet.arrive([0], [0]))  # one of the group runs
+    plan = scheme.plan(fleet.arrive([0, 0], [0, 0]))
+    assert (plan.worth, plan.bound) == (5, 5)
+    assert len(plan.waiting) == 1

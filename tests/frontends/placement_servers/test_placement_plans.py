@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter import solve
 from copter_frontends.policies.servers import (
     SCHEMES,
     CopterPlacement,
     Fleet,
+    ServerError,
     ServerType,
     TaskShape,
     faults,
@@ -20,11 +22,12 @@ from copter_frontends.policies.servers import (
     make_scheme,
     simulate_placement,
 )
-from copter_frontends.policies.servers.pattern_kernels import best_pattern
+from copter_frontends.policies.servers.pattern_kernels import best_pattern, known_patterns
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import proven
+from copter_frontends.policies.servers.relaxation import relaxation_of
 from copter_frontends.policies.servers.rivals import Milp
-from copter_frontends.policies.servers.rooms import rooms_of
+from copter_frontends.policies.servers.rooms import Rooms, rooms_of
 
 NEEDS = st.tuples(st.integers(0, 5), st.integers(1, 5))
 
@@ -68,7 +71,7 @@ def test_the_bound_holds_for_the_integer_optimum_and_the_plan_is_near(seed: int)
     fleet, waiting = busy(seed)
     twin, same = busy(seed)
     best = Milp(twin).plan(same)
-    plan = CopterPlacement(fleet, search_s=2.0).plan(waiting)
+    plan = CopterPlacement(fleet).plan(waiting)
     assert faults(fleet) == []
     assert plan.worth <= best.bound
     assert plan.bound >= best.worth
@@ -93,6 +96,8 @@ def test_later_rounds_start_from_the_last_prices_and_stay_near_the_bound() -> No
 
 @pytest.mark.parametrize("name", [each for each in SCHEMES if each != "milp"])
 def test_every_scheme_is_feasible_with_groups_failures_and_drains(name: str) -> None:
+    if name.startswith("cvxcluster"):
+        pytest.importorskip("highspy")
     workload = generated(20, 6, load=1.1, churn=0.1, grouped=0.4, seed=2)
     first = workload.rounds[2]
     workload.rounds[2] = type(first)(first.shape, first.group, first.rounds, (0, 1, 2), (7,))
@@ -112,3 +117,64 @@ def test_a_round_with_room_for_all_is_proven_at_once() -> None:
     found = CopterPlacement(fresh).plan(fresh.arrive([0] * 9))
     assert (found.worth, found.bound, found.status) == (63, 63, "all")
     assert int((fresh.board.running > 0).sum()) == 1  # wholly free servers stay free
+
+
+@pytest.mark.parametrize("sizes", [(1, 8), (8, 1)])
+def test_of_patterns_worth_the_same_the_one_of_larger_tasks_is_taken(sizes: tuple[int, int]) -> None:
+    shapes = [TaskShape(str(size), (size, 1), 100 * size) for size in sizes]
+    fleet = Fleet([ServerType("a", (8, 99), 1)], shapes)
+    counts = np.zeros(2, dtype=np.int64)
+    every = np.array([8, 8])
+    best_pattern(fleet.shapes, fleet.shapes.worth, every, 0, fleet.capacity[0, :-1], fleet.gpus[0], counts)
+    assert counts[sizes.index(8)] == 1
+    assert counts[sizes.index(1)] == 0
+
+
+def test_the_last_rounds_patterns_are_known_to_rooms_where_they_fit() -> None:
+    fleet, tasks = busy(1)
+    asked = np.bincount(fleet.jobs.shape[tasks], minlength=6)
+    rooms = rooms_of(fleet.board, fleet.shapes, asked)
+    pool = np.random.default_rng(0).integers(0, 3, (40, 6)) * np.random.default_rng(1).integers(0, 2, (40, 6))
+    found = np.zeros((3, len(rooms.servers), 6), dtype=np.int64)
+    known_patterns(fleet.shapes, rooms, pool, fleet.shapes.worth, asked, found)
+    assert found.any()
+    assert (found @ fleet.shapes.need <= rooms.free).all()
+    assert (found <= asked).all()
+    worth = found @ fleet.shapes.worth
+    assert (np.diff(worth, axis=0) <= 0).all()  # those of most worth come first
+    fits = ((pool @ fleet.shapes.need)[None] <= rooms.free[:, None]).all(axis=2) & (pool <= asked).all(axis=1)
+    assert (worth[0] == np.where(fits, pool @ fleet.shapes.worth, 0).max(axis=1)).all()
+
+
+def test_the_relaxation_of_classes_is_that_of_servers() -> None:
+    fleet, tasks = busy(2)
+    board, asked = fleet.board, np.bincount(fleet.jobs.shape[tasks], minlength=6)
+    states = np.flatnonzero(board.state_count)
+    classes = Rooms(
+        board.state_kind[states], board.state_free[states], board.state_gpu[states], board.state_count[states], states
+    )
+    servers = Rooms(board.kind, board.free, board.gpu, np.ones(fleet.servers, dtype=np.int64), board.state)
+    values = [solve(relaxation_of(each, fleet.shapes, asked).program).objective for each in (classes, servers)]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_groups_of_a_workload_are_spread_over_its_zones() -> None:
+    workload = generated(12, 3, load=0.6, churn=0.2, grouped=1.0)
+    workload.zones, workload.most = 3, 2
+    scheme = make_scheme("copter", workload)
+    simulate_placement("copter", scheme, workload, check_every=1)
+    fleet = scheme.fleet
+    runs = np.flatnonzero(fleet.jobs.server[: fleet.tasks] >= 0)
+    pair = np.column_stack((fleet.jobs.group[runs], fleet.jobs.zone[fleet.jobs.server[runs]]))
+    assert np.unique(pair[pair[:, 0] >= 0], axis=0, return_counts=True)[1].max() == 2
+    assert len(np.unique(fleet.jobs.zone)) == 3
+
+
+def test_generated_tasks_have_the_selectors_and_priorities_that_are_asked_for() -> None:
+    workload = generated(12, 2, selective=0.25, priorities=(1, 5, 20))
+    assert {each.worth // (each.amounts[0] // 10) for each in workload.shapes} == {1, 5, 20}
+    share = sum(each.share for each in workload.shapes if each.types)
+    assert share == pytest.approx(0.25 * sum(each.share for each in workload.shapes))
+    for wrong in ({"selective": 1.5}, {"priorities": ()}, {"priorities": (1, 1)}, {"rounds": 0}):
+        with pytest.raises(ServerError):
+            generated(**({"servers": 12, "rounds": 2} | wrong))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from copter_frontends.policies.servers import (
     ServerType,
     TaskShape,
     faults,
+    generated,
     make_scheme,
 )
 from copter_frontends.policies.servers.score_kernels import fragments
@@ -180,3 +183,71 @@ def test_fragments_are_those_of_the_paper() -> None:
     # half: 300 are too few for it; whole: no room for 4 cores, so all 1,300; tasks without GPU use none of the 1,300
     expected = 3 / 8 * 300 + 1 / 8 * 1300 + 4 / 8 * 1300
     assert fragments(fleet.shapes, 0, free, gpu) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), 1.5, -1, 1 << 41])
+def test_sizes_and_counts_that_are_no_whole_numbers_in_range_are_told(wrong: float) -> None:
+    number = cast("int", wrong)
+    for types, shapes in (
+        ([ServerType("odd", (number, 8), 1)], SHAPES[:1]),
+        ([ServerType("odd", (8, 8), number)], SHAPES[:1]),
+        ([ServerType("odd", (8, 8), 1, gpus=number)], SHAPES[:1]),
+        (TYPES, [TaskShape("odd", (1, number), 1)]),
+        (TYPES, [TaskShape("odd", (1, 1), number)]),
+        (TYPES, [TaskShape("odd", (1, 1), 1, gpus=1, gpu_milli=number)]),
+    ):
+        with pytest.raises(ServerError, match="'odd'"):
+            Fleet(types, shapes)
+    fleet = Fleet(TYPES, SHAPES)
+    for call in (
+        lambda: fleet.arrive([number]),
+        lambda: fleet.arrive([0], [number if number != -1 else -2]),
+        lambda: fleet.limit(number, 1),
+        lambda: fleet.limit(0, number),
+        lambda: fleet.fail([number]),
+        lambda: fleet.drain([number]),
+        lambda: fleet.depart([number]),
+        lambda: Fleet(TYPES, SHAPES, most=number),
+        lambda: Fleet(TYPES, SHAPES, zones=[float("nan")] * 5),
+        lambda: generated(number, 2),
+        lambda: generated(4, 2, priorities=(number,)),
+    ):
+        with pytest.raises(ServerError):
+            call()
+    assert fleet.tasks == 0
+
+
+def test_only_waiting_tasks_each_named_once_are_planned() -> None:
+    fleet = Fleet(TYPES, SHAPES)
+    scheme = CopterPlacement(fleet)
+    running = scheme.plan(fleet.arrive([0])).started
+    new = fleet.arrive([0])
+    for tasks, said in ((running, "task 0 runs"), ([*new, *new], "named twice"), ([9], "task 9: there are 2")):
+        with pytest.raises(ServerError, match=said):
+            scheme.plan(np.array(tasks))
+    with pytest.raises(ServerError, match="task 0 runs"):
+        fleet.start(0, 0)
+    assert faults(fleet) == []
+    assert len(scheme.plan(new).started) == 1
+
+
+def test_tasks_whose_servers_are_all_lost_or_draining_wait_with_that_reason() -> None:
+    shapes = [TaskShape("any", (1, 1), 1), TaskShape("chosen", (1, 1), 5, types=("large",))]
+    fleet = Fleet(TYPES, shapes)
+    scheme = CopterPlacement(fleet)
+    large = np.flatnonzero([fleet.types[kind].name == "large" for kind in fleet.board.kind])
+    fleet.fail(large[:1])
+    fleet.drain(large[1:])
+    plan = scheme.plan(fleet.arrive([0, 1, 1]))
+    assert plan.held_up == dict.fromkeys([1, 2], "all servers that it fits on are lost or draining: 'large'")
+    assert plan.waiting.tolist() == [1, 2]
+    assert (plan.worth, plan.bound, plan.status) == (1, 1, "feasible")
+    fleet.repair(large)
+    assert scheme.plan(plan.waiting).status == "all"
+
+
+def test_a_type_without_servers_holds_nothing() -> None:
+    types = [ServerType("some", (4, 4), 2), ServerType("none", (9, 9), 0)]
+    fleet = Fleet(types, [TaskShape("big", (8, 8), 1)])
+    plan = CopterPlacement(fleet).plan(fleet.arrive([0]))
+    assert "dimension 0 of 'some': 8 of 4; there is no 'none'" in plan.refused[0]

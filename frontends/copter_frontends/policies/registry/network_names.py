@@ -20,5 +20,15 @@ SHARD_COSTS = ("unit", "size")
 SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
 """And pop-K for any K."""
 
-PLACEMENT_SCHEMES = ("copter", "first-fit", "best-fit", "dot-product", "fgd", "protean", "cvxcluster", "milp")
+PLACEMENT_SCHEMES = (
+    "copter",
+    "first-fit",
+    "best-fit",
+    "dot-product",
+    "fgd",
+    "protean",
+    "cvxcluster",
+    "cvxcluster-by-server",
+    "milp",
+)
 """The names of :data:`copter_frontends.policies.servers.SCHEMES`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +22,12 @@ from copter_frontends.policies.servers.board import (
     board_of,
 )
 from copter_frontends.policies.servers.errors import ServerError
+from copter_frontends.policies.servers.pattern_kernels import how_many_fit
 from copter_frontends.policies.servers.place_kernels import link_groups
 from copter_frontends.policies.servers.score_kernels import best_place
 from copter_frontends.policies.servers.state_kernels import depart, enter, enter_all, leave, put_back, room, take
 
-MOST_AMOUNT = 1 << 40
+MOST_AMOUNT, MOST_SERVERS, MOST_GROUPS = 1 << 40, 1 << 24, 1 << 28
 SPARE = 4096
 """Classes for which there is room beyond twice the servers' present ones."""
 
@@ -109,6 +111,23 @@ class Jobs(NamedTuple):
     zone: Ints
 
 
+def require_whole(what: str, values: Iterable[object]) -> None:
+    """Raise ServerError unless all are whole numbers."""
+    for each in values:
+        try:
+            index(each)  # type: ignore[arg-type]
+        except TypeError:
+            raise ServerError(f"{what}: {each!r} is not a whole number; count thousandths of a core, MiB") from None
+
+
+def whole_numbers(what: str, values: ArrayLike) -> Ints:
+    """Return an array of whole numbers; raises ServerError for others, which would be rounded."""
+    found = np.asarray(values)
+    if found.size and found.dtype.kind not in "iu":
+        raise ServerError(f"{what}: {found.dtype} numbers; give whole ones, counted from 0")
+    return found.astype(np.int64)
+
+
 def checked_types(types: Sequence[ServerType]) -> int:
     """Return the number of dimensions; raises ServerError."""
     if not types:
@@ -117,13 +136,16 @@ def checked_types(types: Sequence[ServerType]) -> int:
     for each in types:
         if len(each.amounts) != n or n == 0:
             raise ServerError(f"type {each.name!r} has {len(each.amounts)} dimensions, type {types[0].name!r} {n}")
+        require_whole(f"type {each.name!r}", (*each.amounts, each.count, each.gpus))
         for at, amount in enumerate(each.amounts):
             if not 0 < amount <= MOST_AMOUNT:
                 raise ServerError(
                     f"type {each.name!r}: dimension {at} is {amount}; a server needs more than 0 of it, at most 2^40"
                 )
-        if each.count < 0 or not 0 <= each.gpus <= 32:
-            raise ServerError(f"type {each.name!r}: {each.count} servers of {each.gpus} GPUs; give 0 or more, up to 32")
+        if not 0 <= each.count <= MOST_SERVERS or not 0 <= each.gpus <= 32:
+            raise ServerError(
+                f"type {each.name!r}: {each.count} servers of {each.gpus} GPUs; give 0 to 2^24 servers, 0 to 32 GPUs"
+            )
     if len({each.name for each in types}) < len(types):
         raise ServerError("two types have the same name: give each one its own")
     return n
@@ -137,6 +159,7 @@ def shapes_of(shapes: Sequence[TaskShape], types: Sequence[ServerType]) -> Shape
     for each in shapes:
         if len(each.amounts) != n:
             raise ServerError(f"shape {each.name!r} has {len(each.amounts)} dimensions, the servers {n}")
+        require_whole(f"shape {each.name!r}", (*each.amounts, each.worth, each.gpus, each.gpu_milli))
         if any(not 0 <= amount <= MOST_AMOUNT for amount in each.amounts) or not 0 <= each.gpus <= 32:
             raise ServerError(f"shape {each.name!r}: needs {each.amounts} and {each.gpus} GPUs; give 0 to 2^40 and 32")
         if not 0 < each.gpu_milli <= WHOLE_GPU or (each.gpus > 1 and each.gpu_milli < WHOLE_GPU):
@@ -174,6 +197,9 @@ class Fleet:
     shapes : sequence of TaskShape
     zones : array_like (servers,) of int or str, optional
         Zone of every server, in the order of the types; all are in one by default.
+    most : int
+        Tasks of a group that may share a server, or a zone; `limit` says otherwise for a single group.
+    by_zone : bool
 
     Attributes
     ----------
@@ -181,8 +207,12 @@ class Fleet:
         Of a server of each type; last the thousandths of its GPUs.
     gpus : ndarray (types, most GPUs) of int64
         Thousandths of each GPU of a server of each type.
+    fits : ndarray (shapes, types) of bool
+        Whether a task of the shape fits on an empty server of the type.
+    up : ndarray (types,) of int64
+        Servers of each type that take tasks.
     never : list of (int, str)
-        For shapes that fit on no type even if it is empty: the shape and the reason.
+        For shapes that fit on no server even if it is empty: the shape and the reason.
 
     Raises
     ------
@@ -192,7 +222,12 @@ class Fleet:
     """
 
     def __init__(
-        self, types: Sequence[ServerType], shapes: Sequence[TaskShape], zones: ArrayLike | None = None
+        self,
+        types: Sequence[ServerType],
+        shapes: Sequence[TaskShape],
+        zones: ArrayLike | None = None,
+        most: int = 1,
+        by_zone: bool = False,
     ) -> None:
         self.shapes = shapes_of(shapes, types)
         self.names = [each.name for each in shapes]
@@ -206,13 +241,22 @@ class Fleet:
         self.board = self._built(kind, zero.copy(), zero.copy(), amounts[kind], self.gpus[kind])
         empty = np.zeros(0, dtype=np.int64)
         zone = np.zeros(len(kind), dtype=np.int64) if zones is None else np.asarray(zones)
-        if zone.shape != kind.shape:
-            raise ServerError(f"zones {zone.shape} of {len(kind)} servers: give one for each server")
+        if zone.shape != kind.shape or zone.dtype.kind not in "iuU":
+            raise ServerError(
+                f"zones {zone.shape} of {len(kind)} servers: give one for each server, a number or a name"
+            )
         zone = np.unique(zone, return_inverse=True)[1].astype(np.int64)
         self.jobs = Jobs(empty, empty, empty, empty, empty, empty, empty, empty, zone)
         self.tasks = self.groups = 0
         self.mark = np.zeros(len(kind) + int(zone.max(initial=0)) + 2, dtype=np.int64)
-        self.never = [(k, why) for k in range(len(shapes)) if (why := self._why_never(k))]
+        _check_limit(0, most)
+        self.usual = most, int(by_zone)
+        self.up = np.bincount(kind, minlength=len(types))
+        every = np.arange(len(shapes))
+        self.fits = how_many_fit(self.shapes, every, np.arange(len(types)), amounts, self.gpus).T > 0
+        self.never = [
+            (k, self._why_never(k)) for k in np.flatnonzero(~(self.fits & (self.up > 0)).any(axis=1)).tolist()
+        ]
 
     @property
     def servers(self) -> int:
@@ -228,17 +272,18 @@ class Fleet:
         return board
 
     def _why_never(self, shape: int) -> str:
-        """Return why a shape fits on no type, or nothing."""
+        """Return why a shape fits on no type."""
         own, reasons = self.shapes, []
-        for at, each in enumerate(self.types):
-            if not own.allowed[shape, at]:
-                continue
-            need, empty = own.need[shape], self.capacity[at, :-1]
-            if room(need, own.gpus[shape], own.milli[shape], empty, self.gpus[at]) > 0:
-                return ""
-            over = np.flatnonzero(need > empty)
-            reasons.append(f"dimension {over[0]} of {each.name!r}: {need[over[0]]} of {empty[over[0]]}" if len(over)
-                           else f"{own.gpus[shape]} GPUs of {each.name!r}'s {each.gpus}")  # fmt: skip
+        for at in np.flatnonzero(own.allowed[shape]).tolist():
+            each, need = self.types[at], own.need[shape]
+            over = np.flatnonzero(need > self.capacity[at, :-1])
+            if not each.count:
+                reasons.append(f"there is no {each.name!r}")
+            elif len(over):
+                size = self.capacity[at, over[0]]
+                reasons.append(f"dimension {over[0]} of {each.name!r}: {need[over[0]]} of {size}")
+            else:
+                reasons.append(f"{own.gpus[shape]} GPUs of {each.name!r}'s {each.gpus}")
         return f"larger than any server it may use: {'; '.join(reasons) or 'its selector takes no type'}"
 
     # Edits ------------------------------------------------------------------------------------------------------------
@@ -257,15 +302,16 @@ class Fleet:
         ServerError
             For an unknown shape or a group below -1; nothing is added then.
         """
-        own = np.asarray(shape, dtype=np.int64)
-        of = np.full(len(own), -1, dtype=np.int64) if group is None else np.asarray(group, dtype=np.int64)
+        own = whole_numbers("shapes", shape)
+        of = np.full(own.shape, -1, dtype=np.int64) if group is None else whole_numbers("groups", group)
         if own.ndim != 1 or of.shape != own.shape:
             raise ServerError(f"shapes {own.shape} and groups {of.shape}: give one of each for every task")
         bad = np.flatnonzero((own < 0) | (own >= len(self.names)))
         if len(bad):
             raise ServerError(f"task {bad[0]}: shape {own[bad[0]]}; the shapes are 0 to {len(self.names) - 1}")
-        if len(of) and int(of.min()) < -1:
-            raise ServerError(f"group {int(of.min())}: groups count from 0, -1 is none")
+        wrong = of[(of < -1) | (of >= MOST_GROUPS)]
+        if len(wrong):
+            raise ServerError(f"group {wrong[0]}: groups count from 0 to 2^28, -1 is none")
         first, self.tasks = self.tasks, self.tasks + len(own)
         self._grow(int(of.max(initial=-1)) + 1)
         self.jobs.shape[first : self.tasks], self.jobs.group[first : self.tasks] = own, of
@@ -274,7 +320,7 @@ class Fleet:
         return added
 
     def limit(self, group: int, most: int, by_zone: bool = False) -> None:
-        """Let at most so many tasks of a group share a server, or a zone; without a call it is one a server.
+        """Let at most so many tasks of a group share a server, or a zone; without a call it is as the fleet says.
 
         Parameters
         ----------
@@ -288,12 +334,13 @@ class Fleet:
         ServerError
             For figures outside their ranges, or while tasks of the group run; nothing changes then.
         """
-        if group < 0 or not 0 < most <= 1 << 31:
-            raise ServerError(f"group {group}, at most {most}: groups count from 0, and one task or more may run")
-        own = self.jobs.group[: self.tasks] == group
-        if (self.jobs.server[: self.tasks][own] >= 0).any():
-            raise ServerError(f"group {group} has running tasks: set its limit before they start")
+        _check_limit(group, most)
         self._grow(group + 1)
+        task = self.jobs.first[group]
+        while task >= 0:
+            if self.jobs.server[task] >= 0:
+                raise ServerError(f"group {group} has running tasks: set its limit before they start")
+            task = self.jobs.next[task]
         self.jobs.most[group], self.jobs.zonal[group] = most, int(by_zone)
 
     def _grow(self, groups: int) -> None:
@@ -302,18 +349,20 @@ class Fleet:
         jobs = self.jobs
         shape, server, bits, group, after = (_grown(each, self.tasks) for each in jobs[:5])
         self.jobs = Jobs(
-            shape, server, bits, group, after, _grown(jobs.first, self.groups), _grown(jobs.most, self.groups, 1),
-            _grown(jobs.zonal, self.groups, 0), jobs.zone,
+            shape, server, bits, group, after, _grown(jobs.first, self.groups),
+            _grown(jobs.most, self.groups, self.usual[0]), _grown(jobs.zonal, self.groups, self.usual[1]), jobs.zone,
         )  # fmt: skip
 
-    def depart(self, tasks: Ints) -> None:
+    def depart(self, tasks: ArrayLike) -> None:
         """Take tasks away, running or waiting; raises ServerError for an unknown one."""
-        self._check(tasks, self.tasks, "task")
+        tasks = self._checked(tasks, self.tasks, "task")
         self.reserve(len(tasks))
         depart(self.board, self.shapes, tasks, self.jobs.shape, self.jobs.server, self.jobs.bits)
 
     def start(self, task: int, server: int) -> None:
         """Start a waiting task on a server; raises ServerError if it does not fit."""
+        self.require_waiting(np.array([task]))
+        self._checked(np.array([server]), self.servers, "server")
         board, k = self.board, int(self.jobs.shape[task])
         own, place = self.shapes, 0
         fits = board.status[server] == UP and own.allowed[k, board.kind[server]]
@@ -332,8 +381,7 @@ class Fleet:
 
     def fail(self, servers: ArrayLike) -> Ints:
         """Lose servers; returns the tasks that ran there and wait again. Raises ServerError for an unknown server."""
-        at = np.asarray(servers, dtype=np.int64)
-        self._check(at, self.servers, "server")
+        at = self._checked(servers, self.servers, "server")
         lost = np.flatnonzero(np.isin(self.jobs.server[: self.tasks], at))
         self.depart(lost)
         self._status(at, FAILED)
@@ -341,28 +389,40 @@ class Fleet:
 
     def drain(self, servers: ArrayLike) -> None:
         """Let servers take no further tasks; raises ServerError for an unknown one."""
-        at = np.asarray(servers, dtype=np.int64)
-        self._check(at, self.servers, "server")
+        at = self._checked(servers, self.servers, "server")
         self._status(at, DRAINING)
 
     def repair(self, servers: ArrayLike) -> None:
         """Let failed or draining servers take tasks again; raises ServerError for an unknown one."""
-        at = np.asarray(servers, dtype=np.int64)
-        self._check(at, self.servers, "server")
+        at = self._checked(servers, self.servers, "server")
         self._status(at, UP)
 
     def _status(self, servers: Ints, status: int) -> None:
         self.reserve(len(servers))
         for server in servers.tolist():
             leave(self.board, server)
+            self.up[self.board.kind[server]] += int(status == UP) - int(self.board.status[server] == UP)
             self.board.status[server] = status
             enter(self.board, server)
 
+    def require_waiting(self, tasks: ArrayLike) -> None:
+        """Raise ServerError unless the tasks are known, named once and not running."""
+        own = self._checked(tasks, self.tasks, "task")
+        if (np.diff(own) <= 0).any() and len(np.unique(own)) < len(own):
+            raise ServerError("a task is named twice: name each waiting task once")
+        runs = own[self.jobs.server[own] >= 0]
+        if len(runs):
+            raise ServerError(f"task {runs[0]} runs on server {self.jobs.server[runs[0]]}: name waiting tasks only")
+
     @staticmethod
-    def _check(numbers: Ints, size: int, what: str) -> None:
-        bad = numbers[(numbers < 0) | (numbers >= size)]
+    def _checked(numbers: ArrayLike, size: int, what: str) -> Ints:
+        found = whole_numbers(f"{what}s", numbers)
+        if found.ndim != 1:
+            raise ServerError(f"{what}s {found.shape}: give a list of them")
+        bad = found[(found < 0) | (found >= size)]
         if len(bad):
             raise ServerError(f"{what} {bad[0]}: there are {size}, counted from 0")
+        return found
 
     def reserve(self, moves: int) -> None:
         """Make room for so many moves of servers between classes."""
@@ -389,6 +449,13 @@ class Fleet:
         whole = np.bincount(kind, minlength=len(self.types)) @ self.capacity
         used: Floats = np.divide(whole - left, whole, out=np.full(len(whole), np.nan), where=whole > 0)
         return used
+
+
+def _check_limit(group: int, most: int) -> None:
+    """Raise ServerError unless it is a group, and one task of it or more may be together."""
+    require_whole("a group's limit", (group, most))
+    if not 0 <= group < MOST_GROUPS or not 0 < most <= 1 << 31:
+        raise ServerError(f"group {group}, at most {most}: groups count from 0 to 2^28, and one task or more may run")
 
 
 def _grown(values: Ints, size: int, new: int = -1) -> Ints:

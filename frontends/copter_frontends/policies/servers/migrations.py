@@ -8,7 +8,7 @@ import numpy as np
 from copter_frontends.policies.servers.board import DRAINING, UP, Bools, Floats, Ints
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.place_kernels import mark_group, place_by_score
-from copter_frontends.policies.servers.score_kernels import STRANDED, best_place
+from copter_frontends.policies.servers.score_kernels import STRANDED, best_place, needs_at
 from copter_frontends.policies.servers.state_kernels import change, domain, enter, leave, put_back, room, shift, take
 
 MOST_MOVED = 4
@@ -115,7 +115,7 @@ def chosen_moves(board, shapes, price, jobs, task, server, own, moved, most, out
 
     Of a server's tasks the one goes first that leaves least lacking, and of those that leave nothing the smallest.
     """
-    shape, last = jobs.shape[task], len(price) - 2
+    shape = jobs.shape[task]
     free, gpu = board.free[server].copy(), board.gpu[server].copy()
     count, total = 0, 0.0
     while count < most:
@@ -126,9 +126,7 @@ def chosen_moves(board, shapes, price, jobs, task, server, own, moved, most, out
             if jobs.group[task] >= 0 and jobs.group[other] == jobs.group[task]:
                 return 0, 0.0
             k = jobs.shape[other]
-            size = price[last] * shapes.gpus[k] * shapes.milli[k]
-            for d in range(last):
-                size += price[d] * shapes.need[k, d]
+            size = needs_at(shapes, price, k)
             taken = False
             for i in range(count):
                 taken = taken or out[i] == other
@@ -148,16 +146,6 @@ def chosen_moves(board, shapes, price, jobs, task, server, own, moved, most, out
         if best_lack == 0.0:
             return count, total
     return 0, 0.0
-
-
-@numba.njit(cache=True)
-def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
-    """Return a task's size at prices."""
-    last = len(price) - 2
-    size = price[last] * shapes.gpus[shape] * shapes.milli[shape]
-    for d in range(last):
-        size += price[d] * shapes.need[shape, d]
-    return size
 
 
 @numba.njit(cache=True)

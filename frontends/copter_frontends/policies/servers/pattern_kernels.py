@@ -10,6 +10,8 @@ from copter_frontends.policies.servers.state_kernels import change, domain, room
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
+LARGER = 1e-6
+"""Weight of a shape's share of the room in its value, by which among shapes of like value the larger comes first."""
 MOST_LOOKS = 64
 """Waiting tasks of a shape that are looked at for one whose group is not on the server yet."""
 SLACK = 0.5
@@ -44,7 +46,7 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type
             need = shapes.need[k, d] if d < dims - 1 else shapes.gpus[k] * shapes.milli[k]
             if need > 0:
                 worst = max(worst, need / left[d])
-        own[used], density[used] = k, value[k] / worst
+        own[used], density[used] = k, value[k] / worst * (1.0 + LARGER * worst)
         used += 1
     if used == 0:
         return least, least
@@ -117,6 +119,42 @@ def bound_rooms(shapes, rooms, value, most, bound, patterns):  # type: ignore[no
 
 
 @numba.njit(cache=True)
+def known_patterns(shapes, rooms, pool, value, most, found):  # type: ignore[no-untyped-def]
+    """Write for each room the patterns of a pool that fit there and are worth most, as many as `found` has room for."""
+    n, dims = pool.shape[1], rooms.free.shape[1]
+    use = np.zeros((len(pool), dims + 1), dtype=np.int64)
+    worth = np.zeros(len(pool), dtype=np.int64)
+    for i in range(len(pool)):
+        for k in range(n):
+            many = pool[i, k]
+            if many == 0:
+                continue
+            worth[i] += many * value[k] if many <= most[k] else -(1 << 40)
+            use[i, dims] += many * shapes.gpus[k] * shapes.milli[k]
+            for d in range(dims):
+                use[i, d] += many * shapes.need[k, d]
+    order = np.argsort(-worth)
+    for at in range(len(rooms.servers)):
+        free, gpu, size = rooms.free[at], rooms.gpu[at], 0
+        for i in order:
+            if worth[i] <= 0 or size == len(found):
+                break
+            fits = use[i, dims] <= gpu.sum()
+            for d in range(dims):
+                fits = fits and use[i, d] <= free[d]
+            if not fits:
+                continue
+            for k in range(n):
+                many = pool[i, k]
+                if fits and many > 0:
+                    fits = shapes.allowed[k, rooms.kind[at]]
+                    fits = fits and many <= room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu)
+            if fits:
+                found[size, at] = pool[i]
+                size += 1
+
+
+@numba.njit(cache=True)
 def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def]
     """Return the classes with servers on which one of the waiting shapes fits."""
     found = np.empty(board.made[0], dtype=np.int64)
@@ -131,6 +169,18 @@ def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def
                 size += 1
                 break
     return found[:size]
+
+
+@numba.njit(cache=True)
+def how_many_fit(shapes, waiting, kind, free, gpu):  # type: ignore[no-untyped-def]
+    """Return how many tasks of each waiting shape fit on a server of each of some states, selectors included."""
+    found = np.zeros((len(kind), len(waiting)), dtype=np.int64)
+    for at in range(len(kind)):
+        for i in range(len(waiting)):
+            k = waiting[i]
+            if shapes.allowed[k, kind[at]]:
+                found[at, i] = room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free[at], gpu[at])
+    return found
 
 
 @numba.njit(cache=True)
@@ -149,6 +199,19 @@ def meets(jobs, task, server):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def beside(jobs, group, shape, fits, room):  # type: ignore[no-untyped-def]
+    """Return how many tasks of each group run where tasks of the shape beside it fit, or anywhere if zones count."""
+    found = np.zeros(len(group), dtype=np.int64)
+    for at in range(len(group)):
+        task = jobs.first[group[at]]
+        while task >= 0:
+            if jobs.server[task] >= 0 and (jobs.zonal[group[at]] > 0 or fits[room[jobs.server[task]], shape[at]]):
+                found[at] += 1
+            task = jobs.next[task]
+    return found
+
+
+@numba.njit(cache=True)
 def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
     gained = 0
@@ -159,7 +222,7 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
             if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], board.free[server], board.gpu[server]) == 0:
                 break
             at = first[k]
-            while at < ends[k] and meets(jobs, queue[at], server):
+            while at < ends[k] and jobs.group[queue[at]] >= 0 and meets(jobs, queue[at], server):
                 at += 1
                 if at == first[k] + MOST_LOOKS:
                     at = ends[k]

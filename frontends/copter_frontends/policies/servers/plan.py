@@ -30,6 +30,8 @@ class PlacementPlan:
     seconds : dict of str to float
     moved : int
         Tasks that ran before and run on another server now.
+    held_up : dict of int to str
+        Waiting tasks that fit on no server that takes tasks now, even if it were empty, with the reason.
     """
 
     started: Ints
@@ -40,6 +42,7 @@ class PlacementPlan:
     status: str
     seconds: dict[str, float] = field(default_factory=dict)
     moved: int = 0
+    held_up: dict[int, str] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:

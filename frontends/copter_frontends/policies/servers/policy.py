@@ -16,11 +16,17 @@ from copter_frontends.policies.servers.board import FAILED, UP, Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.migrations import migrate
-from copter_frontends.policies.servers.pattern_kernels import best_pattern, exchange, put_patterns
+from copter_frontends.policies.servers.pattern_kernels import (
+    beside,
+    best_pattern,
+    exchange,
+    how_many_fit,
+    put_patterns,
+)
 from copter_frontends.policies.servers.place_kernels import place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
-from copter_frontends.policies.servers.rooms import rooms_of
+from copter_frontends.policies.servers.rooms import Rooms, rooms_of
 from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
 
@@ -46,25 +52,37 @@ class PlacementBase:
         self.fleet = fleet
         self.never = dict(fleet.never)
         self.zones = len(np.unique(fleet.jobs.zone))
+        self.held_up: dict[int, str] = {}
 
     def possible(self, waiting: Ints) -> tuple[Ints, dict[int, str]]:
-        """Return the tasks that may run some day, and the reasons of the others."""
-        jobs, refused = self.fleet.jobs, {}
+        """Return the tasks that may run now, and the reasons of those that never will; tasks whose servers are all lost
+        or draining are kept for `done`.
+        """
+        fleet, jobs, refused = self.fleet, self.fleet.jobs, {}
+        fleet.require_waiting(waiting)
         if self.never:
             shape = jobs.shape[waiting]
             never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
             for task, k in zip(waiting[never].tolist(), shape[never].tolist(), strict=True):
-                refused[task] = f"shape {self.fleet.names[k]!r} is {self.never[k]}"
+                refused[task] = f"shape {fleet.names[k]!r} is {self.never[k]}"
             waiting = waiting[~never]
-        size = np.bincount(jobs.group[waiting] + 1, minlength=1)[1:]
-        known = slice(0, len(size))
-        places = np.where(jobs.zonal[known] == 1, self.zones, self.fleet.servers)
-        for group in np.flatnonzero(size > jobs.most[known] * places).tolist():
+        self.held_up = {}
+        gone = ~(fleet.fits & (fleet.up > 0)).any(axis=1)
+        if gone.any() and (held := gone[jobs.shape[waiting]]).any():
+            for task, k in zip(waiting[held].tolist(), jobs.shape[waiting[held]].tolist(), strict=True):
+                names = ", ".join(repr(fleet.types[at].name) for at in np.flatnonzero(fleet.fits[k]))
+                self.held_up[task] = f"all servers that it fits on are lost or draining: {names}"
+            waiting = waiting[~held]
+        of = jobs.group[waiting]
+        known, size = np.unique(of[of >= 0], return_counts=True)
+        places = np.where(jobs.zonal[known] == 1, self.zones, fleet.servers)
+        for at in np.flatnonzero(size > jobs.most[known] * places).tolist():
+            group = known[at]
             own = np.flatnonzero(jobs.group[waiting] == group)
-            room = int(jobs.most[group] * places[group])
-            where = f"{places[group]} {'zones' if jobs.zonal[group] else 'servers'}"
+            room = int(jobs.most[group] * places[at])
+            where = f"{places[at]} {'zones' if jobs.zonal[group] else 'servers'}"
             why = f"one of {len(own)} tasks of a group, at most {jobs.most[group]} together; there are {where}"
-            worth = self.fleet.shapes.worth[jobs.shape[waiting[own]]]
+            worth = fleet.shapes.worth[jobs.shape[waiting[own]]]
             least = own[np.argsort(-worth, kind="stable")[room:]]
             refused |= dict.fromkeys(waiting[least].tolist(), why)
             waiting = np.delete(waiting, least)
@@ -76,8 +94,10 @@ class PlacementBase:
         runs = jobs.server[tasks] >= 0
         started = tasks[runs]
         worth = int(self.fleet.shapes.worth[jobs.shape[started]].sum())
-        status = "all" if len(started) == len(tasks) else "feasible"
-        return PlacementPlan(started, tasks[~runs], refused, worth, bound, status, clock.seconds)
+        held = np.fromiter(self.held_up, dtype=np.int64)
+        status = "all" if len(started) == len(tasks) and not len(held) else "feasible"
+        left = np.concatenate((tasks[~runs], held))
+        return PlacementPlan(started, left, refused, worth, bound, status, clock.seconds, held_up=self.held_up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +126,6 @@ class CopterPlacement(PlacementBase):
     settings : Settings, optional
     opening : float
         Price of a wholly free server that gets its first task, in worths of a mean server; 0 for no price.
-    search_s : float
-        Seconds of search for whole patterns in a round whose rounded plan is further from its bound than TARGET. The
-        first search starts a process, which takes half a second.
     one_by_one : bool
         Whether tasks are taken in the order of their arrival, each at once and for good, as in FGD's setting; then
         there is no program and no bound.
@@ -128,17 +145,18 @@ class CopterPlacement(PlacementBase):
         fleet: Fleet,
         settings: Settings | None = None,
         opening: float = OPENING,
-        search_s: float = 0.0,
         one_by_one: bool = False,
         migrations: float = 0.0,
         move_cost: float = 0.0,
     ) -> None:
         super().__init__(fleet)
-        if not 0.0 <= migrations <= 1.0 or not 0.0 <= move_cost < np.inf:
-            raise ServerError(f"migrations {migrations}, move_cost {move_cost}: give a share of 0 to 1, and 0 on")
+        if not (0.0 <= migrations <= 1.0 and 0.0 <= move_cost < np.inf and 0.0 <= opening < np.inf):
+            raise ServerError(
+                f"migrations {migrations}, move_cost {move_cost}, opening {opening}: give a share of 0 to 1, and 0 on"
+            )
         self.asked = np.zeros(len(fleet.names), dtype=np.int64)
         self.program = PatternProgram(fleet.shapes, settings)
-        self.one_by_one, self.search_s = one_by_one, search_s
+        self.one_by_one = one_by_one
         self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
         self.tight = False  # whether the last rounds needed the program, so that a plan without it is not tried
@@ -149,6 +167,7 @@ class CopterPlacement(PlacementBase):
         size = fleet.shapes.need @ self.amounts[:-2] + fleet.shapes.gpus * fleet.shapes.milli * self.amounts[-2]
         self.size: Floats = size
         self.by_size = np.argsort(-size, kind="stable").astype(np.int64)
+        self.size_rank = np.argsort(self.by_size)
         density = fleet.shapes.worth / np.maximum(size, 1e-300)
         self.rank = np.empty(len(size), dtype=np.int64)
         self.rank[np.lexsort((-size, -density))] = np.arange(len(size))
@@ -172,7 +191,7 @@ class CopterPlacement(PlacementBase):
             return self._started(tasks, refused, clock)
         bound = self._bound_with_moves(tasks)
         plan = self._started(tasks, refused, clock)
-        order = tasks[np.lexsort((tasks, self.rank[self.fleet.jobs.shape[tasks]]))]
+        order = tasks[stable_order(self.rank[self.fleet.jobs.shape[tasks]])]
         if self.one_by_one:
             order = tasks
         moved = len(migrate(self.fleet, self.amounts, order, self.migrations, self.move_cost))
@@ -211,6 +230,8 @@ class CopterPlacement(PlacementBase):
             self._place(tasks)
             clock.end("shim")
             return self.done(tasks, refused, -1, clock)
+        if (np.diff(tasks) < 0).any():
+            tasks = np.sort(tasks)  # first come first, in each shape
         board, shape = fleet.board, fleet.jobs.shape[tasks]
         self.asked = asked = np.bincount(shape, minlength=len(fleet.names))
         clock.end("edit")
@@ -219,7 +240,7 @@ class CopterPlacement(PlacementBase):
         before = rooms_of(board, fleet.shapes, asked) if short else None
         clock.end("bound")
         if before is None:
-            self._place(tasks[np.lexsort((tasks, -self.size[shape]))])
+            self._place(tasks[stable_order(self.size_rank[shape])])
             clock.end("shim")
             if not (fleet.jobs.server[tasks] < 0).any():
                 return self.done(tasks, refused, all_worth, clock)
@@ -227,24 +248,41 @@ class CopterPlacement(PlacementBase):
             had = fleet.jobs.server[tasks].copy(), fleet.jobs.bits[tasks].copy()
             fleet.depart(tasks)
             before = rooms_of(fleet.board, fleet.shapes, asked)
+            most, together = self._by_groups(tasks, asked, before)
             fleet.restore(tasks, *had)
-        bound = min(all_worth, proven(before, fleet.shapes, asked, self.price)[0])
+        else:
+            most, together = self._by_groups(tasks, asked, before)
+        first, best = proven(before, fleet.shapes, most, self.price, together)
+        bound = min(int(most @ fleet.shapes.worth), first)
         clock.end("bound")
         worth = 0 if self.tight else self._improved(tasks, bound)
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
             self.tight = True
-            found = self.program.solve(before, asked, self.price)
+            found = self.program.solve(before, most, together, self.price, first, best)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            worth = self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
-            if worth < (1.0 - TARGET) * bound and self.search_s > 0.0:
-                whole = self.program.searched(self.search_s, TARGET)
-                self._improved(tasks, bound, _on_servers(whole, before.of_server))
+            self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
             self.price, self.tight = fleet.shapes.worth.copy(), False
         return self.done(tasks, refused, bound, clock)
+
+    def _by_groups(self, tasks: Ints, asked: Ints, rooms: Rooms) -> tuple[Ints, Ints]:
+        """Return how many waiting tasks of each shape may start at most, and on one server, as groups limit them."""
+        fleet, jobs, n = self.fleet, self.fleet.jobs, len(asked)
+        own = tasks[jobs.group[tasks] >= 0]
+        pair, count = np.unique(jobs.group[own] * n + jobs.shape[own], return_counts=True)
+        group, shape = np.divmod(pair, n)
+        single, most, waiting = jobs.zonal[group] == 0, jobs.most[group], np.flatnonzero(asked)
+        fits = np.zeros((len(rooms.servers) + 1, n), dtype=np.bool_)  # the last row is for servers without room
+        fits[:-1, waiting] = how_many_fit(fleet.shapes, waiting, rooms.kind, rooms.free, rooms.gpu) > 0
+        places = np.where(single, (rooms.servers @ fits[:-1])[shape], self.zones)
+        places = most * places - beside(jobs, group, shape, fits, rooms.of_server)
+        over = np.maximum(count - np.maximum(places, 0), 0)
+        aside = np.where(single, np.maximum(count - most, 0), 0)
+        fewer, alone = (np.bincount(shape, each, n).astype(np.int64) for each in (over, aside))
+        return asked - fewer, asked - alone
 
     def explain(self) -> dict[str, ServerWorth]:
         """Return what servers of each type would be worth to the last round's tasks, at its prices of the shapes (PS2).
@@ -321,7 +359,7 @@ class CopterPlacement(PlacementBase):
         jobs = self.fleet.jobs
         own = tasks[jobs.server[tasks] < 0]
         shape = jobs.shape[own]
-        order = np.lexsort((own, shape))
+        order = stable_order(shape)
         ends = np.cumsum(np.bincount(shape, minlength=len(self.fleet.names)))
         return own[order], np.concatenate(([0], ends[:-1])), ends
 
@@ -329,7 +367,7 @@ class CopterPlacement(PlacementBase):
         """Place tasks: the program's patterns if there are any, then the others by rank."""
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
-        ranked = tasks[np.lexsort((tasks, self.rank[shape]))]
+        ranked = tasks[stable_order(self.rank[shape])]
         queue, first, ends = self._queues(tasks)
         if patterns is not None:
             put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
@@ -350,6 +388,12 @@ class CopterPlacement(PlacementBase):
         return int(
             exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), *room, self.by_size)
         )
+
+
+def stable_order(key: Ints) -> Ints:
+    """Return the stable order of some ranks, in a time linear in their number where they are below 2^16."""
+    small = key.astype(np.uint16) if int(key.max(initial=0)) < 1 << 16 else key
+    return np.argsort(small, kind="stable")
 
 
 def _with_room(queue: Ints, first: Ints, ends: Ints, running: Ints, n: int) -> tuple[Ints, Ints, Ints]:

@@ -9,16 +9,17 @@ from copter_frontends.policies.servers.place_kernels import place_on_first
 
 
 @numba.njit(cache=True)
-def place_by_prices(board, shapes, jobs, price, order, mark):  # type: ignore[no-untyped-def]
-    """Place tasks in order; `price` has each server's dimensions, the GPUs last. The others stay waiting."""
+def place_by_prices(board, shapes, jobs, servers, price, order, mark):  # type: ignore[no-untyped-def]
+    """Place tasks in order; `price` has each of the servers' dimensions, the GPUs last. The others stay waiting."""
     dims = board.free.shape[1]
     shape, tried = -1, 0
-    servers = np.zeros(0, dtype=np.int64)
+    ranked = servers
     for task in order:
         if jobs.shape[task] != shape:
             shape, tried = jobs.shape[task], 0
             cost = price[:, dims] * (shapes.gpus[shape] * shapes.milli[shape])
             for d in range(dims):
                 cost += price[:, d] * shapes.need[shape, d]
-            servers = np.argsort(cost)
-        tried = place_on_first(board, shapes, jobs, task, servers, tried, mark)
+            ranked = servers[np.argsort(cost, kind="mergesort")]
+        if tried < len(ranked):
+            tried = place_on_first(board, shapes, jobs, task, ranked, tried, mark)

@@ -13,16 +13,22 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from copter import LinearProgram, Model, Session, Settings, Solution, solve
+from copter import Model, Session, Settings, Solution, solve
 from copter_frontends.policies.servers.board import Floats, Ints, Shapes
-from copter_frontends.policies.servers.pattern_kernels import bound_rooms
+from copter_frontends.policies.servers.pattern_kernels import bound_rooms, known_patterns
+from copter_frontends.policies.servers.relaxation import relaxation_of
 from copter_frontends.policies.servers.rooms import Rooms
-from copter_frontends.policies.servers.state_kernels import room
 
 MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
 ROUNDING = 1e-9
 """Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
+KNOWN = 4
+"""Patterns of the last round's program that every room starts with; half of the rounds then need one solve only."""
+FEWER = 1e-5
+"""What each task takes from its pattern's worth, in least worths of a shape: of patterns worth the same the one of
+fewer, larger tasks is taken, since small ones fill what is left in later rounds.
+"""
 MOST_PASSES = 12
 """Solves of a round's program at most."""
 ENOUGH = 1e-4
@@ -59,16 +65,14 @@ class Priced:
         No plan of the round is worth more.
     patterns : Chosen
         The last solution.
-    passes : int
     """
 
     price: Ints
     bound: int
     patterns: Chosen
-    passes: int
 
 
-def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[int, Ints]:
+def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints, together: Ints | None = None) -> tuple[int, Ints]:
     """Return (bound, each room's best pattern) at prices of the shapes, in whole numbers (PS2).
 
     Parameters
@@ -79,41 +83,27 @@ def proven(rooms: Rooms, shapes: Shapes, waiting: Ints, price: Ints) -> tuple[in
         Tasks of each shape.
     price : ndarray (shapes,) of int64
         Any numbers from 0 on give a bound.
+    together : ndarray (shapes,) of int64, optional
+        Tasks of each shape that one server may take, where groups allow fewer than wait.
     """
     value = np.where(waiting > 0, shapes.worth - price, 0)
     bound = np.zeros(len(rooms.servers), dtype=np.int64)
     patterns = np.zeros((len(rooms.servers), len(waiting)), dtype=np.int64)
-    total = bound_rooms(shapes, rooms, value, waiting, bound, patterns)
+    most = waiting if together is None else np.minimum(waiting, together)
+    total = bound_rooms(shapes, rooms, value, most, bound, patterns)
     return int(total) + int(waiting @ price), patterns
 
 
 def relaxed(rooms: Rooms, shapes: Shapes, waiting: Ints, settings: Settings) -> tuple[Ints, int]:
-    """Return (prices of the shapes, bound) of the plain relaxation: shares of tasks in the rooms' summed amounts (PS8).
+    """Return (prices of the shapes, bound) of the plain relaxation (PS8).
 
     In large rooms it is as tight as patterns are, and patterns come slowly there.
     """
-    needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
-    free = np.column_stack((rooms.free, rooms.gpu.sum(axis=1))).astype(np.float64)
-    asked, (n, dims) = np.flatnonzero(waiting), free.shape
-    fit = [
-        [room(shapes.need[k], shapes.gpus[k], shapes.milli[k], rooms.free[r], rooms.gpu[r]) for k in asked]
-        for r in range(n)
-    ]
-    most = np.array(fit, dtype=np.float64).reshape(n, len(asked)) * shapes.allowed[asked][:, rooms.kind].T
-    on, own = np.nonzero(most > 0)
-    shape, column = asked[own], np.arange(len(own))
-    scale = np.maximum(free.max(axis=0), 1.0)
-    row = np.concatenate((own, (len(asked) + on[:, None] * dims + np.arange(dims)).ravel()))
-    value = np.concatenate((np.ones(len(own)), (needs[shape] / scale).ravel()))
-    at = row, np.concatenate((column, np.repeat(column, dims)))
-    rows = sp.csr_array((value, at), shape=(len(asked) + n * dims, len(own)))
-    upper = np.concatenate((waiting[asked], (free / scale * rooms.servers[:, None]).ravel()))
-    col_upper = np.minimum(most[on, own] * rooms.servers[on], waiting[shape])
-    worth = shapes.worth[shape].astype(np.float64)
-    program = LinearProgram(worth, rows, row_upper=upper, col_upper=col_upper, sense="max")
-    solution = solve(program, settings)
+    own = relaxation_of(rooms, shapes, waiting)
+    solution = solve(own.program, settings)
     price = np.zeros_like(shapes.worth)
-    price[asked] = np.rint(np.clip(solution.y[: len(asked)], 0.0, shapes.worth[asked])).astype(np.int64)
+    most = shapes.worth[own.waiting]
+    price[own.waiting] = np.rint(np.clip(solution.y[: len(own.waiting)], 0.0, most)).astype(np.int64)
     return price, int(np.floor(min(solution.bound, 2.0**62) * (1.0 + ROUNDING)))
 
 
@@ -137,53 +127,55 @@ class PatternProgram:
         for shape in self.rows:
             self.model.add_resource(shape, 0.0)
         self.keys: list[Key] = []
+        worth = self.shapes.worth
+        self.fewer = FEWER * float(worth[worth > 0].min(initial=1 << 30))
         self.session = Session(self.model, self.settings or Settings())
 
-    def solve(self, rooms: Rooms, waiting: Ints, price: Ints) -> Priced:
-        """Return prices near the optimum of the program over all patterns, from some prices on; see `proven`."""
+    def _known(self, rooms: Rooms, waiting: Ints, price: Ints) -> Ints:
+        """Return some patterns of the last round's program for every room: those of most value at the prices."""
+        flat = list(dict.fromkeys(pattern for own in self.patterns.values() for pattern in own))
+        found = np.zeros((KNOWN, len(rooms.servers), len(waiting)), dtype=np.int64)
+        if flat:
+            pool = _table(flat, len(self.rows))
+            known_patterns(self.shapes, rooms, pool, self.shapes.worth - price, waiting, found)
+        return found
+
+    def solve(self, rooms: Rooms, waiting: Ints, together: Ints, price: Ints, bound: int, found: Ints) -> Priced:
+        """Return prices near the optimum of the program over all patterns, from prices on for which `proven` returned
+        `bound` and `found`.
+        """
         keys = [
             (kind, *free, *gpu)
             for kind, free, gpu in zip(rooms.kind.tolist(), rooms.free.tolist(), rooms.gpu.tolist(), strict=True)
         ]
         limits = rooms.servers.astype(np.float64)
-        bound, found = proven(rooms, self.shapes, waiting, price)
         best, passes = (price, bound), 0
         centre: Floats = price.astype(np.float64)
+        known = self._known(rooms, np.minimum(waiting, together), price)
         self._begin(keys, limits, waiting)
-        self._put(keys, limits, [found])
+        self._put(keys, limits, [found, *known])
         while True:
             solution = self.session.solve()
             passes += 1
             duals = np.clip(solution.prices(self.rows), 0.0, self.shapes.worth)
-            tables = []
+            tables: list[Ints] = []
+            near = False
             for at in (np.rint(duals), np.rint(0.5 * (duals + centre))):  # at the duals, and nearer to the best so far
-                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64))
+                bound, found = proven(rooms, self.shapes, waiting, at.astype(np.int64), together)
                 tables.append(found)
                 if bound < best[1]:
                     best, centre = (at.astype(np.int64), bound), at
-            near = best[1] <= solution.objective * (1.0 + ENOUGH)
+                near = best[1] <= solution.objective * (1.0 + ENOUGH)
+                if near:
+                    break
             if near or passes == MOST_PASSES or not self._put(keys, limits, tables):
                 break
         self.keys = keys
         if not near and len(keys) <= MOST_ROOMS:
             price, bound = relaxed(rooms, self.shapes, waiting, self.session.settings)
-            bound = min(bound, proven(rooms, self.shapes, waiting, price)[0])
+            bound = min(bound, proven(rooms, self.shapes, waiting, price, together)[0])
             best = min(best, (price, bound), key=lambda each: each[1])
-        return Priced(*best, self._chosen(solution), passes)
-
-    def searched(self, deadline_s: float, gap: float) -> Chosen:
-        """Return whole numbers of servers for the last round's patterns, by the session's search; nothing if it finds
-        none in time.
-        """
-        plan = self.session.solve_integer(deadline_s=deadline_s, gap=gap)
-        rooms = [at for at, key in enumerate(self.keys) if plan and key in self.patterns]
-        counts = []
-        for at in rooms:
-            own = np.zeros(len(self.patterns[self.keys[at]]))
-            for column, share in plan.shares(self.keys[at]).items():
-                own[column] = share
-            counts.append(own)
-        return self._used(rooms, np.concatenate([*counts, np.zeros(0)]))
+        return Priced(*best, self._chosen(solution))
 
     def _begin(self, keys: list[Key], limits: Floats, waiting: Ints) -> None:
         """Bring the model to the round: counts of tasks and of servers; rooms that are gone go."""
@@ -225,18 +217,15 @@ class PatternProgram:
             self.model.remove_requests(list(dict.fromkeys(old)))
             self.model.add_own_requests(
                 [keys[at] for at in changed], [len(own) for own in lists],
-                (table @ self.shapes.worth).astype(np.float64), usage,
-                resources=self.rows, limit=limits[changed], integer=True,
+                table @ (self.shapes.worth - self.fewer), usage,
+                resources=self.rows, limit=limits[changed],
             )  # fmt: skip
         return len(changed)
 
     def _chosen(self, solution: Solution) -> Chosen:
         """Return the patterns that a solution uses."""
         rooms = [at for at, key in enumerate(self.keys) if key in self.patterns]
-        return self._used(rooms, solution.values_of([self.keys[at] for at in rooms])[1])
-
-    def _used(self, rooms: list[int], count: Floats) -> Chosen:
-        """Return the patterns with a count above 0, of all patterns of the rooms."""
+        count = solution.values_of([self.keys[at] for at in rooms])[1]
         own = [self.patterns[self.keys[at]] for at in rooms]
         flat = [pattern for each in own for pattern in each]
         used = np.flatnonzero(count > 1e-6)

@@ -7,19 +7,20 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
 
-from copter import LinearProgram
+from copter.highs.exchange import to_highs
 from copter.highs.milp import branch_and_bound
 from copter_frontends.policies.servers.board import Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
 from copter_frontends.policies.servers.fleet import Fleet
+from copter_frontends.policies.servers.pattern_kernels import useful_states
 from copter_frontends.policies.servers.place_kernels import place_by_score, place_first
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.policy import PlacementBase
 from copter_frontends.policies.servers.price_kernels import place_by_prices
+from copter_frontends.policies.servers.relaxation import relaxation_of
+from copter_frontends.policies.servers.rooms import Rooms
 from copter_frontends.policies.servers.score_kernels import BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN
-from copter_frontends.policies.servers.state_kernels import room
 from copter_frontends.policy_kit.stage_clock import StageClock
 
 RULES = {"best-fit": BEST_FIT, "dot-product": DOT_PRODUCT, "fgd": FRAGMENTATION, "protean": PROTEAN}
@@ -27,12 +28,12 @@ Order = Literal["arrival", "worth"]
 
 
 def by_worth(fleet: Fleet, tasks: Ints) -> Ints:
-    """Return tasks in order of worth per share of the servers, the largest first among equals."""
+    """Return tasks in order of worth per share of the servers, the largest first among equals, shape by shape."""
     whole = np.maximum(fleet.capacity[fleet.board.kind].sum(axis=0), 1)
     need = np.column_stack((fleet.shapes.need, fleet.shapes.gpus * fleet.shapes.milli))
     size = np.maximum((need / whole).max(axis=1), 1e-300)
     shape = fleet.jobs.shape[tasks]
-    return tasks[np.lexsort((tasks, -size[shape], -(fleet.shapes.worth / size)[shape]))]
+    return tasks[np.lexsort((tasks, shape, -size[shape], -(fleet.shapes.worth / size)[shape]))]
 
 
 class ByRule(PlacementBase):
@@ -71,87 +72,58 @@ class ByRule(PlacementBase):
 class CvxCluster(PlacementBase):
     """The method of CvxCluster, written anew from its paper: prices of every server from a relaxation, then greedy.
 
-    The relaxation has a share of every waiting shape on every server with room (grouped by equal free amounts, which
-    changes nothing in it), and is solved from nothing each round by HiGHS's interior point method. Tasks are taken by
-    worth per share of the servers, and each goes to the server with room where its needs cost least at the prices.
+    The relaxation has a share of every waiting shape on every server with room and is solved from nothing each round by
+    HiGHS's interior point method without crossover: prices of a vertex admit less. Tasks are taken by worth per share
+    of the servers, and each goes to the server with room where its needs cost least at the prices.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    by_server : bool
+        Whether every server has its own columns, as in the paper. By default servers in one state share them, as in
+        copter's own program: the relaxation is the same one, and smaller.
     """
+
+    def __init__(self, fleet: Fleet, by_server: bool = False) -> None:
+        super().__init__(fleet)
+        self.by_server = by_server
 
     def plan(self, waiting: Ints) -> PlacementPlan:
         """Start waiting tasks and return what was done."""
         clock, fleet = StageClock(), self.fleet
         tasks, refused = self.possible(waiting)
-        fleet.reserve(2 * len(tasks))
-        home = fleet.board.state.copy()
-        price = self._prices(np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names)))
-        clock.end("solve")
-        per_server = np.where((home >= 0)[:, None], price[home], 0.0)
-        place_by_prices(fleet.board, fleet.shapes, fleet.jobs, per_server, by_worth(fleet, tasks), fleet.mark)
+        fleet.reserve(len(tasks))
+        board = fleet.board
+        asked = np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names))
+        states = useful_states(board, fleet.shapes, board.state_count, np.flatnonzero(asked))
+        number = np.full(len(board.state_kind) + 1, -1, dtype=np.int64)
+        number[states] = np.arange(len(states))
+        room = number[board.state]
+        servers = np.flatnonzero(room >= 0)  # on the others nothing that waits fits
+        if len(servers):
+            room, count = room[servers], board.state_count[states]
+            if self.by_server:
+                room, count, states = np.arange(len(servers)), np.ones(len(servers), np.int64), board.state[servers]
+            own = Rooms(board.state_kind[states], board.state_free[states], board.state_gpu[states], count, room)
+            price = self._prices(own, asked)[room]
+            clock.end("solve")
+            order = by_worth(fleet, tasks)
+            place_by_prices(board, fleet.shapes, fleet.jobs, servers, price, order, fleet.mark)
         clock.end("shim")
         return self.done(tasks, refused, -1, clock)
 
-    def _prices(self, asked: Ints) -> Floats:
-        """Return the price of every dimension on every class of servers."""
-        from scipy.optimize import linprog
-
-        fleet, board = self.fleet, self.fleet.board
-        states = np.flatnonzero(board.state_count[: board.made[0]] > 0)
-        dims = fleet.capacity.shape[1]
-        price = np.zeros((len(board.state_kind), dims))
-        program = relaxation(fleet, asked, states)
-        if program is None:
-            return price
-        cost, rows, upper, _ = program
-        found = linprog(-cost, A_ub=rows, b_ub=upper, bounds=(0, None), method="highs-ipm")
-        if found.status != 0:
-            raise ServerError(f"CvxCluster's relaxation was not solved: {found.message}")
-        price[states] = np.maximum(-found.ineqlin.marginals[len(asked) :].reshape(len(states), dims), 0.0)
-        return price
-
-
-def relaxation(
-    fleet: Fleet, asked: Ints, states: Ints, whole: bool = False
-) -> tuple[Floats, sp.csr_array, Floats, tuple[Ints, Ints]] | None:
-    """Return (worths, rows, upper bounds, (shape, class) of every column) of the round's relaxation; None if nothing
-    fits. Rows are the shapes', then each class's dimensions with the GPUs last.
-
-    Parameters
-    ----------
-    whole : bool
-        Whether `states` are single servers rather than classes.
-    """
-    board, shapes, dims = fleet.board, fleet.shapes, fleet.capacity.shape[1]
-    shape, place = [], []
-    for at, state in enumerate(states.tolist()):
-        kind, free, gpu = (
-            board.kind if whole else board.state_kind,
-            board.free if whole else board.state_free,
-            (board.gpu if whole else board.state_gpu),
-        )
-        for k in np.flatnonzero((asked > 0) & shapes.allowed[:, kind[state]]).tolist():
-            if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free[state], gpu[state]) > 0:
-                shape.append(k)
-                place.append(at)
-    if not shape:
-        return None
-    own, on = np.array(shape, dtype=np.int64), np.array(place, dtype=np.int64)
-    need = np.column_stack((shapes.need, shapes.gpus * shapes.milli)).astype(np.float64)
-    columns, n = np.arange(len(own)), len(asked)
-    row = np.concatenate((own, (n + on[:, None] * dims + np.arange(dims)).ravel()))
-    value = np.concatenate((np.ones(len(own)), need[own].ravel()))
-    rows = sp.csr_array(
-        (value, (row, np.concatenate((columns, np.repeat(columns, dims))))), shape=(n + len(states) * dims, len(own))
-    )
-    if whole:
-        free = np.column_stack((board.free[states], board.gpu[states].sum(axis=1)))
-    else:
-        free = np.column_stack((board.state_free[states], board.state_gpu[states].sum(axis=1)))
-        free = free * board.state_count[states, None]
-    return (
-        shapes.worth[own].astype(np.float64),
-        rows,
-        np.concatenate((asked, free.ravel())).astype(np.float64),
-        (own, on),
-    )
+    def _prices(self, rooms: Rooms, asked: Ints) -> Floats:
+        """Return the price of every dimension in each room."""
+        own = relaxation_of(rooms, self.fleet.shapes, asked)
+        highs = to_highs(own.program)
+        for option, value in (("solver", "ipm"), ("run_crossover", "off"), ("threads", 1)):
+            highs.setOptionValue(option, value)
+        highs.run()
+        dual = np.array(highs.getSolution().row_dual)[len(own.waiting) :]
+        if not len(dual):
+            raise ServerError(f"CvxCluster's relaxation was not solved: {highs.getModelStatus()}")
+        found: Floats = np.abs(dual.reshape(len(rooms.kind), -1)) / own.scale
+        return found
 
 
 class Milp(PlacementBase):
@@ -177,17 +149,19 @@ class Milp(PlacementBase):
             raise ServerError("the MILP does not hold groups with anti-affinity: take another scheme")
         fleet.reserve(2 * len(tasks))
         asked = np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names))
-        servers = np.flatnonzero(fleet.board.state >= 0)
-        program = relaxation(fleet, asked, servers, whole=True)
+        board = fleet.board
+        servers = np.flatnonzero(board.state >= 0)
+        rooms = Rooms(
+            board.kind[servers], board.free[servers], board.gpu[servers], np.ones(len(servers), np.int64), board.state
+        )
+        own = relaxation_of(rooms, fleet.shapes, asked, whole=True)
         bound = 0
-        if program is not None:
-            cost, rows, upper, (own, on) = program
-            lp = LinearProgram(-cost, rows, row_upper=upper, integrality=1)
-            found = branch_and_bound(lp, self.time_limit_s, 1e-3)
+        if len(own.shape):
+            found = branch_and_bound(own.program, self.time_limit_s, 1e-3)
             bound = int(np.floor(-found.bound + 1e-6)) if np.isfinite(found.bound) else -1
             clock.end("solve")
             if found.x is not None:
-                self._start(tasks, own, servers[on], np.rint(found.x).astype(np.int64))
+                self._start(tasks, own.shape, servers[own.room], np.rint(found.x).astype(np.int64))
         clock.end("shim")
         return self.done(tasks, refused, bound, clock)
 

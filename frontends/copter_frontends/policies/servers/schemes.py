@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from copter import Settings
 from copter_frontends.policies.servers.errors import ServerError
-from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.plan import PlacementScheme
 from copter_frontends.policies.servers.policy import OPENING, CopterPlacement
 from copter_frontends.policies.servers.rivals import RULES, ByRule, CvxCluster, Milp
 from copter_frontends.policies.servers.workload import Workload
 
-SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "milp")
+SCHEMES = ("copter", "first-fit", *RULES, "cvxcluster", "cvxcluster-by-server", "milp")
 
 
 def make_scheme(
@@ -27,14 +26,12 @@ def make_scheme(
     """
     if name not in SCHEMES:
         raise ServerError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}")
-    fleet = Fleet(workload.types, workload.shapes)
+    fleet = workload.fleet()
     if name == "copter":
         opening = 0.0 if workload.one_by_one else OPENING  # where all servers fill up, none is kept free
-        return CopterPlacement(
-            fleet, Settings(threads=threads), opening, 0.0, workload.one_by_one, migrations, move_cost
-        )
-    if name == "cvxcluster":
-        return CvxCluster(fleet)
+        return CopterPlacement(fleet, Settings(threads=threads), opening, workload.one_by_one, migrations, move_cost)
+    if name.startswith("cvxcluster"):
+        return CvxCluster(fleet, by_server=name != "cvxcluster")
     if name == "milp":
         return Milp(fleet, time_limit_s)
     return ByRule(fleet, name, "arrival" if workload.one_by_one else "worth")

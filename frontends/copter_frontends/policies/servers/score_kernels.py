@@ -41,6 +41,16 @@ def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
+    """Return a task's size at prices."""
+    last = len(price) - 2
+    size = price[last] * shapes.gpus[shape] * shapes.milli[shape]
+    for d in range(last):
+        size += price[d] * shapes.need[shape, d]
+    return size
+
+
+@numba.njit(cache=True)
 def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the expected worth, at prices, of what is free and of no use to a shape: all where not one task fits, else
     a part (REST) of what is left over when as many as fit have come; less the last price for a server that is wholly
@@ -66,10 +76,7 @@ def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyp
         if fit == 0:
             found += shapes.share[m] * value
             continue
-        each = price[last] * shapes.gpus[m] * shapes.milli[m]
-        for d in range(last):
-            each += price[d] * shapes.need[m, d]
-        found += shapes.share[m] * REST * (value - each * fit)
+        found += shapes.share[m] * REST * (value - needs_at(shapes, price, m) * fit)
     return found
 
 

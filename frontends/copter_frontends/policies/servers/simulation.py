@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,6 +53,8 @@ class PlacementResult:
         Number of first rounds that are left out of the figures.
     reasons : dict of str to int
         Why tasks were refused for ever, and how many.
+    held_up : dict of str to int
+        Why tasks had to wait for servers to come back, and how many at most.
     use : list of list of float
         Used share of each server's scarcest dimension after the last round, a list for every type.
     """
@@ -62,6 +64,7 @@ class PlacementResult:
     warmup: int = 0
     rounds: list[PlacementRound] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
+    held_up: dict[str, int] = field(default_factory=dict)
     use: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -92,6 +95,7 @@ class PlacementResult:
             "waiting": rounds[-1].waiting,
             "refused": sum(self.reasons.values()),
             "reasons": self.reasons,
+            "held_up": self.held_up,
             "servers_used": float(np.mean([each.servers_used for each in rounds])),
             "servers_used_max": max(each.servers_used for each in rounds),
             "used": [mean_known(each) for each in zip(*(each.used for each in rounds), strict=True)],
@@ -169,7 +173,7 @@ def simulate_placement(
         _book(ends, plan.started, lives, at)
         worth_running += plan.worth
         running += len(plan.started)
-        _count(result, plan, fleet.names, fleet.jobs.shape)
+        _count(result, plan)
         if at % check_every == check_every - 1 or at == len(workload.rounds) - 1:
             _checked(scheme, name, at)
         seconds = plan.seconds
@@ -195,10 +199,12 @@ def _book(ends: dict[int, list[Ints]], started: Ints, lives: Ints, at: int) -> N
         ends[when].append(own)
 
 
-def _count(result: PlacementResult, plan: PlacementPlan, names: list[str], shape: Ints) -> None:
-    """Count the reasons of tasks that were refused for ever."""
-    for why in plan.refused.values():
-        result.reasons[why] = result.reasons.get(why, 0) + 1
+def _count(result: PlacementResult, plan: PlacementPlan) -> None:
+    """Count the reasons of tasks that were refused for ever, or that cannot run now."""
+    for why, number in Counter(plan.refused.values()).items():
+        result.reasons[why] = result.reasons.get(why, 0) + number
+    for why, number in Counter(plan.held_up.values()).items():
+        result.held_up[why] = max(result.held_up.get(why, 0), number)
 
 
 def _checked(scheme: PlacementScheme, name: str, at: int) -> None:

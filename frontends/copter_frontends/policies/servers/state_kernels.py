@@ -13,6 +13,9 @@ def room(need, gpus, milli, free, gpu):  # type: ignore[no-untyped-def]
     """Return how many tasks of a shape fit in the free amounts."""
     most = UNLIMITED
     for d in range(len(need)):
+        if need[d] > free[d]:  # before any division: most shapes fit on few servers
+            return 0
+    for d in range(len(need)):
         if need[d] > 0:
             most = min(most, free[d] // need[d])
     if gpus > 0:

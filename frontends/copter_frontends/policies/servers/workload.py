@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from copter_frontends.policies.servers.board import Floats, Ints
 from copter_frontends.policies.servers.errors import ServerError
-from copter_frontends.policies.servers.fleet import ServerType, TaskShape
+from copter_frontends.policies.servers.fleet import MOST_SERVERS, Fleet, ServerType, TaskShape, require_whole
 
 CORES, GIB_A_CORE, PRIORITIES = (1, 2, 4, 8, 16, 32), (2, 4, 8), (1, 3)
 CORE_SHARES = (0.38, 0.27, 0.18, 0.1, 0.05, 0.02)
 """Shares of the sizes among generated tasks: many small ones, as in public traces of virtual machines."""
+PRIORITY_FALL = 2 / 3
 FOREVER = 1 << 40
 GROUP = 4
 """Tasks of a generated group with anti-affinity."""
@@ -54,6 +54,10 @@ class Workload:
         Whether tasks without room wait for the next round; otherwise they are gone.
     one_by_one : bool
         Whether tasks are taken one by one, each for good before the next is known.
+    zones : int
+        Zones, in which the servers are in turn.
+    most : int
+        Tasks of a group that may share a server; a zone if there are several.
     """
 
     name: str
@@ -62,12 +66,20 @@ class Workload:
     rounds: list[Events] = field(default_factory=list)
     waits: bool = True
     one_by_one: bool = False
+    zones: int = 1
+    most: int = 1
+
+    def fleet(self) -> Fleet:
+        """Return the servers, without tasks."""
+        zones = np.arange(sum(each.count for each in self.types)) % self.zones
+        return Fleet(self.types, self.shapes, zones, self.most, by_zone=self.zones > 1)
 
 
 def mixed_types(servers: int) -> list[ServerType]:
     """Return three generations of servers: 64, 96 and 128 cores with 4, 4 and 6 GiB each, in parts of 3, 4 and 3."""
-    if servers < 1:
-        raise ServerError(f"{servers} servers: give 1 or more")
+    require_whole("servers", (servers,))
+    if not 1 <= servers <= MOST_SERVERS:
+        raise ServerError(f"{servers} servers: give 1 to 2^24")
     counts = [3 * servers // 10, 4 * servers // 10]
     sizes = ((64, 4), (96, 4), (128, 6))
     return [
@@ -77,7 +89,14 @@ def mixed_types(servers: int) -> list[ServerType]:
 
 
 def generated(
-    servers: int, rounds: int, load: float = 0.95, churn: float = 0.01, grouped: float = 0.1, seed: int = 0
+    servers: int,
+    rounds: int,
+    load: float = 0.95,
+    churn: float = 0.01,
+    grouped: float = 0.1,
+    seed: int = 0,
+    selective: float = 0.0,
+    priorities: tuple[int, ...] = PRIORITIES,
 ) -> Workload:
     """Return a workload whose running tasks ask for `load` of the scarcest dimension, of which `churn` leave a round.
 
@@ -92,33 +111,46 @@ def generated(
     grouped : float
         Share of the arrivals that come in groups of GROUP with anti-affinity.
     seed : int
+    selective : float
+        Share of the tasks that may run on servers of one type only, any of the types alike.
+    priorities : tuple of int
+        Worth of a core, in hundredths; each priority has two thirds of the share of the one before it.
 
     Raises
     ------
     ServerError
         For figures outside their ranges.
     """
-    if not (0.0 < load <= 10.0 and 0.0 < churn <= 1.0 and 0.0 <= grouped <= 1.0):
+    if not (0.0 < load <= 10.0 and 0.0 < churn <= 1.0 and 0.0 <= grouped <= 1.0 and 0.0 <= selective <= 1.0):
         raise ServerError(
-            f"load {load}, churn {churn}, grouped {grouped}: give load in (0, 10], churn in (0, 1], grouped in [0, 1]"
+            f"load {load}, churn {churn}, grouped {grouped}, selective {selective}: give load in (0, 10], churn in "
+            "(0, 1], the others in [0, 1]"
         )
+    require_whole("rounds and priorities", (rounds, *priorities))
+    if not priorities or not all(0 < each <= 10**5 for each in priorities) or len(set(priorities)) < len(priorities):
+        raise ServerError(f"priorities {priorities}: give numbers from 1 to 100,000, each once")
+    if rounds < 1:
+        raise ServerError(f"{rounds} rounds: give 1 or more")
     rng, types = np.random.default_rng(seed), mixed_types(servers)
-    shares = [
-        (cores, gib, priority, share * ratio * own)
-        for cores, share in zip(CORES, CORE_SHARES, strict=True)
-        for gib, ratio in zip(GIB_A_CORE, (0.3, 0.4, 0.3), strict=True)
-        for priority, own in zip(PRIORITIES, (0.6, 0.4), strict=True)
-    ]
+    chosen: list[tuple[str | None, float]] = [(None, 1.0 - selective)]
+    if selective > 0.0:
+        chosen += [(each.name, selective / len(types)) for each in types]
+    falling = np.array([PRIORITY_FALL**at for at in range(len(priorities))])
     shapes = [
         TaskShape(
-            f"{cores}c{cores * gib}g-p{priority}",
+            f"{cores}c{cores * gib}g-p{priority}{'-' + name if name else ''}",
             (1000 * cores, 1024 * cores * gib),
             100 * cores * priority,
-            share=share,
+            types=(name,) if name else None,
+            share=share * ratio * own * part,
         )
-        for cores, gib, priority, share in shares
+        for name, part in chosen
+        for cores, share in zip(CORES, CORE_SHARES, strict=True)
+        for gib, ratio in zip(GIB_A_CORE, (0.3, 0.4, 0.3), strict=True)
+        for priority, own in zip(priorities, falling / falling.sum(), strict=True)
+        if part > 0.0
     ]
-    share = np.array([each[3] for each in shares])
+    share = np.array([each.share for each in shapes])
     need = np.array([each.amounts for each in shapes], dtype=np.float64)
     whole = np.array([each.amounts for each in types], dtype=np.float64).T @ [each.count for each in types]
     standing = int(load * float((whole / (share @ need / share.sum())).min()))
@@ -138,13 +170,6 @@ def generated(
         types,
         shapes,
         [drawn(standing if at == 0 else arrivals) for at in range(rounds)],
-    )
-
-
-def without(events: Events, lost: Iterator[int] | tuple[int, ...], back: tuple[int, ...]) -> Events:
-    """Return the events with servers that fail or come back."""
-    return Events(
-        events.shape, events.group, events.rounds, (*events.lost, *lost), events.drained, (*events.back, *back)
     )
 
 
