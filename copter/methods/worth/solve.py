@@ -27,6 +27,7 @@ CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the g
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
+LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
 MOST_STEPS = 300  # Newton steps of a solve
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
@@ -130,6 +131,9 @@ class Newton:
                     return self.closed(answer, "optimal")
                 if not self.holds(answer):  # shrinking the point does not mend it: the prices must
                     spare = 0.1 * min(self.most_over, self.tolerance)
+                answer = self.proven(y, level, mu)
+                if self.good(answer):
+                    return self.closed(answer, "optimal")
                 if mu <= LEAST_MU:
                     break
                 y, level = self.foreseen(y, level), y
@@ -158,9 +162,12 @@ class Newton:
         return self.closed(answer, "optimal" if good else ended)
 
     def reached(self, shares: tuple[float, float]) -> bool:
-        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted."""
+        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted, or as small as
+        can be told in floating point.
+        """
         wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
-        return self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
+        gained = self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
+        return gained or self.newton.decrement <= LEAST_GAIN * (1.0 + abs(self.size))
 
     def good(self, answer: Answer) -> bool:
         """Whether gap and rows are within tolerance."""
@@ -172,6 +179,24 @@ class Newton:
             return y
         found: Floats = y + FALL * (y - before)
         return np.where(found * y > 0.0, found, y)
+
+    def proven(self, y: Floats, before: Floats | None, mu: float) -> Answer:
+        """Return the answer with the bound at the prices that a smoothing of zero would have, if it is better (W17).
+
+        Prices are nearly linear in the smoothing: on the line through those of two levels, or, after a first one, of
+        this level and Newton's step of the next.
+        """
+        if before is None:
+            self.respond(y, mu * FALL)
+            self.newton.direct(y, self.program.passes.used, self.hessian, self.size, 1.0)
+            back = -self.newton.step
+        else:
+            back = FALL * (before - y)
+        at_zero = y - back / (1.0 - FALL)
+        at_zero = self.clipped(np.where(at_zero * y > 0.0, at_zero, 0.0))
+        answer = self.best_of(Answer(at_zero, -inf, *self.bounded(at_zero), np.full(len(y), inf), "", 0, 0, mu))
+        answer.starts = y
+        return answer
 
     def run_surely(self) -> Answer:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
@@ -267,16 +292,20 @@ class Newton:
         if mends.any():
             factor = np.ones(len(y))
             factor[mends] = self.upper[mends] / used[mends] * (1.0 - 1e-15)
-        objective, _ = passes.settle(factor)
-        highest, margin = passes.bound(y)
-        self.passes += 2
+        objective = passes.settle(factor)[0] + self.program.constant + self.offset
+        self.passes += 1
+        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
+        self.size = abs(objective) if isfinite(objective) else self.size
+        return self.best_of(Answer(y, objective, *self.bounded(y), violated, "", 0, 0, mu))
+
+    def bounded(self, y: Floats) -> tuple[float, float]:
+        """Return (the bound at prices y, its margin)."""
+        highest, margin = self.program.passes.bound(y)
+        self.passes += 1
         constant = self.program.constant + self.offset
         paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
         margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
-        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
-        bound = highest + float(paid.sum()) + constant
-        self.size = abs(objective + constant) if isfinite(objective) else self.size
-        return self.best_of(Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu))
+        return highest + float(paid.sum()) + constant, margin
 
     def best_of(self, answer: Answer) -> Answer:
         """Return the best point and the best bound so far: less smoothing gives better bounds, not always points."""
