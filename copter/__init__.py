@@ -35,6 +35,7 @@ except ModuleNotFoundError as error:
         f"copter's compiled modules are not built here (there is no {error.name}): run `make test` or "
         "`pip install -e .` in the checkout, or leave its folder to use an installed copter"
     ) from None
+from copter.max_min import MaxMin
 from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
 from copter.problem import worth
@@ -82,6 +83,7 @@ __all__ = [
     "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
+    "MaxMin",
     "Model",
     "NoPlanError",
     "PrivateRows",

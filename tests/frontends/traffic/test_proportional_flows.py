@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from traffic_cases import needs_data
 
 from copter_frontends.traffic import Network, Paths, TrafficFormulation, make_paths
 from copter_frontends.traffic.bounds import mean_share_bound
 from copter_frontends.traffic.plan import FLOOR, mean_share
 from copter_frontends.traffic.published import instances
-from tests.frontends.traffic.traffic_cases import needs_data
 
 cp = pytest.importorskip("cvxpy")
 

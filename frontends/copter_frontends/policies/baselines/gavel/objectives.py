@@ -14,8 +14,6 @@ from copter_frontends.policies.baselines.gavel.programs import LevelProgram, Log
 
 Floats = NDArray[np.float64]
 
-RHO_PRECISION = 1e-3  # relative precision to which bisection finds the finish-time fairness
-
 
 class GavelObjective(str, Enum):
     """Objective of the shares of time."""
@@ -121,31 +119,25 @@ class GavelPrograms:
     def _finish_time_fairness(
         self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
     ) -> Shares:
-        """Minimise the largest rho_m, by bisection on rho with a feasibility program at each step (B7)."""
+        """Minimise the largest rho_m: its reciprocal is the level, at which a job asks for that rho's rate (B7)."""
         alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
         ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
         best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}
-        low = max(best[j] / ideal[j] for j in jobs)
-        x = {j: isolated_share(counts, len(jobs), facts.gpus) for j, facts in jobs.items()}
-        high = worst_rho(jobs, ideal, x)
-        prices = dict.fromkeys(capacity, 0.0)
-        first = True
-        while high - low > RHO_PRECISION * high:
-            rho = low * (1.0 + 1e-9) if first else (low + high) / 2
-            first = False
-            needs = {j: facts.work_left / max(rho * ideal[j] - facts.age_s, 1e-12) for j, facts in jobs.items()}
-            self.levels.edit(capacity, {j: Request(f.rate / needs[j], f.gpus) for j, f in jobs.items()})
-            shares, following = self.levels.reaches(1.0)
-            if following >= 1.0 - 1e-5:
-                worst, before = worst_rho(jobs, ideal, shares.x), high
-                if worst <= high:
-                    high, x, prices = worst, dict(shares.x), dict(shares.prices)
-                low = min(low, high)
-                if rho <= low * (1.0 + 2e-9) or high > (rho + before) / 2:  # the least, or as near as shares can tell
-                    break
-            else:
-                low = rho
-        return Shares(x, -high, -min(low, high), prices)
+        self.levels.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
+        order = [jobs[j] for j in self.levels.requests]
+        ages, work = np.array([f.age_s for f in order]), np.array([f.work_left for f in order])
+        ideals = np.array([ideal[j] for j in self.levels.requests])
+
+        def asked(level: float) -> Floats:
+            return work / (ideals / level - ages) if level > 0.0 else np.zeros(len(work))
+
+        highest = min(ideal[j] / best[j] for j in jobs)
+        found = self.levels.rise(asked, highest)
+        x, equal = dict(found.x), {j: isolated_share(counts, len(jobs), facts.gpus) for j, facts in jobs.items()}
+        worst, other = worst_rho(jobs, ideal, x), worst_rho(jobs, ideal, equal)
+        if other < worst:
+            worst, x = other, equal
+        return Shares(x, -worst, -min(1.0 / found.bound, worst), found.prices)
 
     def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
         """Distribute the time and GPUs that the objective leaves over, by the sum of rates relative to each job's
