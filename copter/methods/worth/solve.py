@@ -70,8 +70,8 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """Relative gap, F10."""
-        return (self.bound + self.margin - self.objective) / (1.0 + abs(self.objective) + abs(self.bound))
+        """Relative gap, F10; a point that breaks rows within tolerance may be worth more than the bound."""
+        return abs(self.bound + self.margin - self.objective) / (1.0 + abs(self.objective) + abs(self.bound))
 
 
 class Newton:
@@ -91,7 +91,7 @@ class Newton:
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough = 1.0, ENOUGH
         self._proof: tuple[Answer, Floats] | None = None
-        self._point: tuple[Answer, Floats] | None = None
+        self._point: tuple[Answer, Floats, float] | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
         self.newton = Steps(self.lower, self.upper)
@@ -308,12 +308,17 @@ class Newton:
         return highest + float(paid.sum()) + constant, margin
 
     def best_of(self, answer: Answer) -> Answer:
-        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points."""
+        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points.
+
+        What a point breaks of a row counts at the row's price.
+        """
         passes = self.program.passes
         if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
             self._proof = answer, passes.slope.copy()
-        if self.holds(answer) and (self._point is None or answer.objective > self._point[0].objective):
-            self._point = answer, passes.point.copy()
+        if isfinite(answer.objective) and self.holds(answer):
+            worth = answer.objective - float(np.abs(answer.y) @ answer.over)
+            if self._point is None or worth > self._point[2]:
+                self._point = answer, passes.point.copy(), worth
         point = answer if self._point is None else self._point[0]
         proof = self._proof[0]
         return replace(
