@@ -143,11 +143,9 @@ class GavelPrograms:
         """Distribute the time and GPUs that the objective leaves over, by the sum of rates relative to each job's
         best (B8).
         """
-        left = {kind: float(gpus) for kind, gpus in capacity.items()}
-        for j, facts in jobs.items():
-            for kind, share in zip(capacity, result.x[j], strict=True):
-                left[kind] -= facts.gpus * float(share)
-        room = {kind: max(gpus, 0.0) for kind, gpus in left.items()}
+        gpus = np.array([facts.gpus for facts in jobs.values()], dtype=np.float64)
+        left = np.array(list(capacity.values())) - gpus @ np.array([result.x[j] for j in jobs])
+        room = dict(zip(capacity, np.maximum(left, 0.0).tolist(), strict=True))
         requests = {j: Request(facts.rate / facts.rate.max(), facts.gpus) for j, facts in jobs.items()}
         self.sums.edit(room, requests)
         more = self.sums.solve({j: 1.0 - float(result.x[j].sum()) for j in jobs})
@@ -162,6 +160,9 @@ def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
         members.setdefault(kind, []).append(job_id)
     x: dict[str, Floats] = {}
     for group in members.values():
+        if len(group) == 1:
+            x[group[0]] = shares.x[group[0]]
+            continue
         mean = np.asarray(np.mean([shares.x[job_id] for job_id in group], axis=0))
         x.update((job_id, mean) for job_id in group)
     return Shares({job_id: x[job_id] for job_id in shares.x}, shares.objective, shares.bound, shares.prices)

@@ -84,10 +84,12 @@ class Program(ABC):
     def _prices(self, solution: Solution) -> dict[str, float]:
         return {kind: solution.price(("gpus", kind)) for kind in self.types}
 
-    def _dense(self, request: Request, values: Floats) -> Floats:
-        x = np.zeros(len(self.types))
-        x[request.value > 0] = values
-        return x
+    def _table(self, solution: Solution) -> tuple[Floats, Floats]:
+        """Return (values of the columns, values of a unit of time), (jobs, types) each, in the requests' order."""
+        worth = np.array([request.value for request in self.requests.values()]).reshape(-1, len(self.types))
+        x = np.zeros(worth.shape)
+        x[worth > 0] = solution.values_of(list(self.requests))[1]
+        return x, worth
 
 
 class SumProgram(Program):
@@ -105,7 +107,7 @@ class SumProgram(Program):
                 if self.model.limit(job_id) != left:
                     self.model.update_limit(job_id, left)
         solution = self.session.solve()
-        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        x = dict(zip(self.requests, np.clip(self._table(solution)[0], 0.0, 1.0), strict=True))
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
@@ -120,7 +122,7 @@ class LogProgram(Program):
     def solve(self) -> Shares:
         """Maximise the sum of the logarithms."""
         solution = self.session.solve()
-        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        x = dict(zip(self.requests, np.clip(self._table(solution)[0], 0.0, 1.0), strict=True))
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
@@ -155,12 +157,9 @@ class LevelProgram(Program):
         fair = MaxMin(self.session, list(self.requests), asked, highest)
         fair.run(most_levels=1)
         solution = fair.solution
-        x = {j: self._dense(r, solution.of(j) / r.value[r.value > 0]) for j, r in self.requests.items()}
-        return Shares(x, self.least(x), fair.bound, self._prices(solution))
-
-    def least(self, x: Mapping[str, Floats]) -> float:
-        """Return the least value that a job has with these shares."""
-        return float(min((float(r.value @ x[j]) for j, r in self.requests.items()), default=0.0))
+        total, worth = self._table(solution)
+        x = dict(zip(self.requests, np.divide(total, worth, out=np.zeros_like(total), where=worth > 0), strict=True))
+        return Shares(x, float(total.sum(axis=1).min()), fair.bound, self._prices(solution))
 
 
 def _same(one: Request, two: Request | None) -> bool:
