@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
 FALL = 0.3  # of the smoothing, from one level to the next
+LITTLE = 0.01  # share of the smoothing by which it changes to tell how prices move with it
 LEAST_MU = 1e-13  # below, exponents lose all digits
 RISE = (
     2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
@@ -28,6 +29,7 @@ NEAR = 0.3  # ... and the prices of unused or overused units are below this shar
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
 LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
+FAR_STEPS = 20  # Newton steps of a solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
@@ -184,15 +186,17 @@ class Newton:
         """Return the answer with the bound at the prices that a smoothing of zero would have, if it is better (W17).
 
         Prices are nearly linear in the smoothing: on the line through those of two levels, or, after a first one, of
-        this level and Newton's step of the next.
+        Newton's steps to a little less and a little more smoothing.
         """
         if before is None:
-            self.respond(y, mu * FALL)
-            self.newton.direct(y, self.program.passes.used, self.hessian, self.size, 1.0)
-            back = -self.newton.step
+            step = np.zeros(len(y))
+            for change in (-LITTLE, LITTLE):
+                self.respond(y, mu * (1.0 + change))
+                self.newton.direct(y, self.program.passes.used, self.hessian, self.size, 1.0)
+                step += self.newton.step / change
+            at_zero = y - 0.5 * step
         else:
-            back = FALL * (before - y)
-        at_zero = y - back / (1.0 - FALL)
+            at_zero = y + (y - before) * FALL / (1.0 - FALL)
         at_zero = self.clipped(np.where(at_zero * y > 0.0, at_zero, 0.0))
         answer = self.best_of(Answer(at_zero, -inf, *self.bounded(at_zero), np.full(len(y), inf), "", 0, 0, mu))
         answer.starts = y
@@ -234,7 +238,9 @@ class Newton:
         return answer
 
     def next_mu(self, answer: Answer) -> float:
-        """Return the smoothing of the next solve: wider where this one's gap leaves room."""
+        """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
+        if self.steps > FAR_STEPS:
+            return min(answer.mu / FALL**2, FIRST_MU)
         room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
         return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
