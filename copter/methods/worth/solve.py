@@ -28,6 +28,7 @@ CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the g
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
+LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
 LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
 FAR_STEPS = 20  # Newton steps of a solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
@@ -289,11 +290,13 @@ class Newton:
         """Return objective and bound of the last response at prices y, its point mended.
 
         Columns of overused packing rows shrink, as far as that needs; those whose rows all have a price and units to
-        spare grow.
+        spare grow, where these are worth anything: growth beyond a request's limit takes from its other columns.
         """
         passes = self.program.passes
         used = passes.used
-        mends = self.program.packing & (self.upper >= 0.0) & ((used > self.upper) | (y > 0.0) & (used > 0.0))
+        worth = LEAST_SPARE * self.tolerance * (1.0 + abs(self.size)) / max(len(y), 1)
+        spare = (y > 0.0) & (used > 0.0) & (y * np.where(y > 0.0, self.upper - used, 0.0) > worth)
+        mends = self.program.packing & (self.upper >= 0.0) & ((used > self.upper) | spare)
         factor = None
         if mends.any():
             factor = np.ones(len(y))
