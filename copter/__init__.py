@@ -35,7 +35,6 @@ except ModuleNotFoundError as error:
         f"copter's compiled modules are not built here (there is no {error.name}): run `make test` or "
         "`pip install -e .` in the checkout, or leave its folder to use an installed copter"
     ) from None
-from copter.max_min import MaxMin
 from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
 from copter.problem import worth
@@ -45,6 +44,7 @@ from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
 from copter.runtime.version import VERSION
+from copter.session.max_min import MaxMin
 from copter.session.session import Session
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan

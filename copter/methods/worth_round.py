@@ -68,7 +68,7 @@ def worth_solve(
     )
     warm = isfinite(iterate.mu) and bool(iterate.y.any())
     y = ledger.sign * iterate.y if warm else newton.first_prices()
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(all="ignore"):  # what overflows is judged as such
         answer = newton.run(y, iterate.mu if warm else FIRST_MU)
         if answer.ended == "stalled":
             answer = newton.run_surely()
@@ -79,7 +79,7 @@ def worth_solve(
         require_totals(program, ledger, newton.upper)
         dead = (newton.upper <= 0.0) & program.packing
         if dead.any():
-            with one_blas_thread():
+            with one_blas_thread(), np.errstate(all="ignore"):  # what overflows is judged as such
                 answer = newton.run_without(dead)
         if answer.ended in ("stalled", "diverged"):
             answer = by_tangents(newton, answer, settings, solve)
