@@ -69,7 +69,7 @@ def worth_of(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], k: float, fair:
     counts, rounds = runs.sum(axis=1), runs.shape[1]
     utilities = utility(np.array([job.progress + job.step * n for job, n in zip(jobs, counts, strict=True)]))
     left = np.array([job.rounds_left for job in jobs]) - counts
-    return float(_weights(jobs, fair) @ utilities) / (len(jobs) * rounds) - k * max(float(left.max()), 0.0) / rounds
+    return float(_weights(jobs, fair) @ utilities / (len(jobs) * rounds) - k * max(left.max(), 0.0) / rounds)
 
 
 def dealt(jobs: Sequence[WindowJob], counts: Ints, gpus: int, rounds: int) -> NDArray[np.bool_]:
