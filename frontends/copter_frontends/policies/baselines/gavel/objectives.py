@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -13,6 +13,9 @@ from copter import Settings
 from copter_frontends.policies.baselines.gavel.programs import LevelProgram, LogProgram, Request, Shares, SumProgram
 
 Floats = NDArray[np.float64]
+
+
+PRECISE = 1e-7  # tolerance of levels and logarithms: the gap of a sum is more than that of each job
 
 
 class GavelObjective(str, Enum):
@@ -77,9 +80,11 @@ class GavelPrograms:
         self, objective: GavelObjective, capacity: Mapping[str, int], settings: Settings | None = None
     ) -> None:
         self.objective = objective
+        given = settings or Settings()
+        precise = replace(given, tolerance=min(given.tolerance, PRECISE))
         self.sums = SumProgram(capacity, settings)
-        self.levels = LevelProgram(capacity, settings)
-        self.logs = LogProgram(capacity, settings)
+        self.levels = LevelProgram(capacity, precise)
+        self.logs = LogProgram(capacity, precise)
 
     @property
     def variables(self) -> int:
