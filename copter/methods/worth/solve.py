@@ -30,7 +30,7 @@ LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
 LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
 LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
-FAR_STEPS = 20  # Newton steps of a solve above which its smoothing was too narrow for how far prices went
+FAR_STEPS = 20  # Newton steps of a warm solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
@@ -92,7 +92,7 @@ class Newton:
         self.lower, self.upper = bounds
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
-        self.damping, self.enough = 1.0, ENOUGH
+        self.damping, self.enough, self.begins = 1.0, ENOUGH, FIRST_MU
         self._proof: tuple[Answer, Floats] | None = None
         self._point: tuple[Answer, Floats, float] | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
@@ -110,6 +110,7 @@ class Newton:
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
+        self.begins = mu
         spare, hopeful = inf, mu < FIRST_MU
         ended = "stalled"
         level: Floats | None = None  # prices of the level before
@@ -240,7 +241,7 @@ class Newton:
 
     def next_mu(self, answer: Answer) -> float:
         """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
-        if self.steps > FAR_STEPS:
+        if self.steps > FAR_STEPS and self.begins < FIRST_MU:
             return min(answer.mu / FALL**2, FIRST_MU)
         room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
         return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
