@@ -320,13 +320,13 @@ class Newton:
     def best_of(self, answer: Answer) -> Answer:
         """Return the best point and the best bound so far: less smoothing gives better bounds, not always points.
 
-        What a point breaks of a row counts at the row's price.
+        What a point breaks of a row counts at twice the row's price, so that no such point is the best for that alone.
         """
         passes = self.program.passes
         if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
             self._proof = answer, passes.slope.copy()
         if isfinite(answer.objective) and self.holds(answer):
-            worth = answer.objective - float(np.abs(answer.y) @ answer.over)
+            worth = answer.objective - 2.0 * float(np.abs(answer.y) @ answer.over)
             if self._point is None or worth > self._point[2]:
                 self._point = answer, passes.point.copy(), worth
         point = answer if self._point is None else self._point[0]
