@@ -78,7 +78,7 @@ class Row:
         cells = [f"{1e3 * each:.3g}" for each in (edit, solve, max(self.solves[1:]), peer)]
         cells += [f"{peer / (edit + solve):.2g}", f"{1e3 * self.solves[0]:.3g}", f"{1e3 * self.peers[0]:.3g}"]
         cells += [
-            f"{max(self.apart):.1e}",
+            f"{max(self.apart, default=float('nan')):.1e}",
             f"{commit()}, {time.strftime('%Y-%m-%d')}, {len(self.solves) - 1}, {self.load}",
         ]
         return " | ".join((self.key, *cells)) + " |"
@@ -271,6 +271,8 @@ def shockwave(rounds: int, size: int, exact: bool) -> Row:
         row.solves.append(seconds)
         seconds, peer_plan = timed(lambda gap=gap: plan_window(jobs, gpus, 20, 0.1, gap, 15.0, exact), wall)  # type: ignore[misc]
         row.peers.append(seconds)
+        if own is None or peer_plan is None:  # no plan in time
+            continue
         theirs = worth_of(jobs, peer_plan.runs, 0.1, peer_plan.fair)  # type: ignore[attr-defined]
         row.apart.append(max(theirs - own.objective, 0.0) / (1.0 + abs(theirs)))  # type: ignore[attr-defined]
     return row
