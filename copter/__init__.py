@@ -44,6 +44,7 @@ from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
 from copter.runtime.version import VERSION
+from copter.session.max_min import MaxMin
 from copter.session.session import Session
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
@@ -82,6 +83,7 @@ __all__ = [
     "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
+    "MaxMin",
     "Model",
     "NoPlanError",
     "PrivateRows",

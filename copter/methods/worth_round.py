@@ -26,6 +26,7 @@ from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
 from copter.problem.worth import Worth
+from copter.runtime.threads import one_blas_thread
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
@@ -67,9 +68,10 @@ def worth_solve(
     )
     warm = isfinite(iterate.mu) and bool(iterate.y.any())
     y = ledger.sign * iterate.y if warm else newton.first_prices()
-    answer = newton.run(y, iterate.mu if warm else FIRST_MU)
-    if answer.ended == "stalled":
-        answer = newton.run_surely()
+    with one_blas_thread(), np.errstate(all="ignore"):  # what overflows is judged as such
+        answer = newton.run(y, iterate.mu if warm else FIRST_MU)
+        if answer.ended == "stalled":
+            answer = newton.run_surely()
     if answer.ended in ("stalled", "diverged"):
         infeasible = without_point(model, settings, watch)
         if infeasible is not None:
@@ -77,7 +79,8 @@ def worth_solve(
         require_totals(program, ledger, newton.upper)
         dead = (newton.upper <= 0.0) & program.packing
         if dead.any():
-            answer = newton.run_without(dead)
+            with one_blas_thread(), np.errstate(all="ignore"):  # what overflows is judged as such
+                answer = newton.run_without(dead)
         if answer.ended in ("stalled", "diverged"):
             answer = by_tangents(newton, answer, settings, solve)
     if answer.ended == "optimal":

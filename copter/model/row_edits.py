@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import (
+    Bound,
     Floats,
     Ints,
     checked_bounds,
@@ -68,7 +69,27 @@ class RowEdits(Inventory):
         at, total, fixed = matrix.contradiction(slots, limit)
         if at >= 0:
             self._check_sum(ids[at], float(limit[at]), total, fixed)
+        for at in np.flatnonzero(~(limit < np.inf) | ((least > -np.inf) & (least != limit))).tolist():
+            self._require_worth(ids[at], float(limit[at]), float(least[at]))
         self.ledger.apply("sums", ids, limit, least)
+
+    def _require_worth(
+        self, request: Hashable, limit: float, least: float, lower: Bound = 0.0, upper: Bound = np.inf
+    ) -> None:
+        """Raise if a request with a worth would have more than a limit."""
+        if self.ledger.slot(request) not in self.ledger.worths:
+            return
+        why = None
+        if not limit < np.inf:
+            why = "its limit would be infinite"
+        elif least > -np.inf and least != limit:
+            why = "its least sum would be below its limit"
+        elif bool(np.any(lower)):
+            why = "it would have lower bounds"
+        elif float(np.min(upper, initial=np.inf)) < limit and self.fixed(request) is None:
+            why = "its columns would have upper bounds below its limit"
+        if why is not None:
+            raise EditNotAllowedError(f"request {request!r} has a worth, and so a limit alone, but {why}")
 
     @staticmethod
     def _check_sum(request: Hashable, limit: float, total: float, fixed: bool) -> None:
@@ -120,6 +141,7 @@ class RowEdits(Inventory):
                 f"request {request!r} is fixed: these bounds would not let it be (lower bounds of zero, one upper "
                 "bound, a finite limit up to it); unfix it first"
             )
+        self._require_worth(request, number, least, low, high)
         self.ledger.apply("limits", request, number, low, high, least)
 
     # Private rows -------------------------------------------------------------------------------------------------

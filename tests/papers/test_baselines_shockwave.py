@@ -13,6 +13,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations
 from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT
 from copter_papers.opponents.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
 from copter_papers.opponents.shockwave.blind import give_blindly
+from copter_papers.opponents.shockwave.true_log import dealt, plan_true_log, worth_of
 from copter_papers.opponents.shockwave.window import BASES, in_turn, log_lines
 
 
@@ -169,3 +170,52 @@ def test_with_the_public_simulators_semantics_it_is_blind_to_types():
 def test_parameters_are_checked():
     with pytest.raises(SettingsError, match="rounds"):
         ShockwavePolicy(Cluster.of({"a": (1, 1)}), ThroughputTable({}), rounds=0)
+
+
+def some_jobs(n: int, seed: int, late: bool) -> list[WindowJob]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n):
+        left, progress = float(rng.uniform(1.0, 12.0)), float(rng.choice([0.0, rng.uniform(0.0, 0.95)]))
+        delay = float(rng.uniform(-5.0, 2.0) if late else rng.uniform(20.0, 80.0))
+        gpus, weight = int(rng.choice([1, 2, 4])), float(rng.uniform(1.0, 100.0))
+        found.append(WindowJob(gpus, progress, (1.0 - progress) / left, left, delay, weight))
+    return found
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_logarithm_itself_is_as_good_as_lines_at_all_counts_and_above_the_published_ones(seed: int, late: bool):
+    jobs = some_jobs(6, seed, late)
+    true = plan_true_log(jobs, 4, 6, 0.1, 1e-7, 60.0)
+    lines, published = (plan_window(jobs, 4, 6, 0.1, 1e-7, 60.0, whole) for whole in (True, False))
+    assert true is not None
+    assert lines is not None
+    assert published is not None
+    assert true.fair is lines.fair is published.fair
+    assert (np.array([each.gpus for each in jobs]) @ true.runs <= 4).all()
+    assert true.objective == pytest.approx(worth_of(jobs, true.runs, 0.1, true.fair), rel=1e-9, abs=1e-9)
+    best = max(worth_of(jobs, each.runs, 0.1, true.fair) for each in (lines, published))
+    assert true.objective >= best - 1e-6 * (1.0 + abs(best))
+    assert true.bound >= best - 1e-9
+    if true.fair:  # a window without fairness rows loses rounds when these are put in turn (B22)
+        assert true.objective == pytest.approx(worth_of(jobs, lines.runs, 0.1, True), rel=1e-6, abs=1e-6)
+
+
+def test_rounds_that_cannot_be_dealt_are_planned_with_lines():
+    """Of three jobs of two GPUs, one runs in a round of three GPUs: the four rounds of nine GPUs are not to be had."""
+    jobs = [job(3.0, gpus=2), job(3.0, gpus=2), job(3.0, gpus=2)]
+    assert dealt(jobs, np.array([2, 1, 1]), 3, 3).sum() == 3
+    found = plan_true_log(jobs, 3, 3, 0.1, 1e-6, 30.0)
+    assert found is not None
+    assert found.runs.sum(axis=1).tolist() == [1, 1, 1]
+    assert found.objective == pytest.approx(np.log(1 / 3) / 3 - 0.1 * 2 / 3, rel=1e-6)
+
+
+def test_the_policy_plans_with_the_logarithm():
+    cluster, table = Cluster.of({"a": (1, 2)}), ThroughputTable({"x": {"a": 1.0}})
+    policy = ShockwavePolicy(cluster, table, rounds=4, round_s=60.0, true_log=True)
+    for name in ("j", "k", "m"):
+        policy.add_job(Job(name, "x", work_samples=240.0))
+    assert len(policy.plan(0.0).allocations) == 2
+    assert policy.plan(60.0).objective == pytest.approx(policy.plan(60.0).bound, rel=1e-3)

@@ -22,6 +22,7 @@ Part = dict[str, Any]
 READ = {LOG: [0, 1, 2], POWER: [1, 2, 0], QUADRATIC: [0, 3, 1]}
 WASTE = 2.0  # places per column in use, from which on the program is built anew
 ROOM = 1.3  # places made for each one in use, so that new requests are written into the same arrays
+LARGEST = 1e100  # size of a worth
 LEAST_ROOM = 64  # ... and in addition
 
 
@@ -215,7 +216,9 @@ def _curves(held: list[HeldWorth | None], largest: Floats) -> Part:
     half = 0.5 * largest
     for name in (LOG, POWER):
         mine = np.flatnonzero(kind == KINDS[name])
-        scale[mine] = a[mine] * half[mine] * (half[mine] + floor[mine]) ** -alpha[mine]
+        with np.errstate(over="ignore", divide="ignore"):
+            sizes = a[mine] * half[mine] * (half[mine] + floor[mine]) ** -alpha[mine]
+        scale[mine] = np.minimum(sizes, LARGEST)
     mine = np.flatnonzero(kind == KINDS[QUADRATIC])
     scale[mine] = np.abs(a[mine]) * np.minimum(np.abs(a[mine]) / alpha[mine], largest[mine])
     return {

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 FIRST_MU = 0.3  # smoothing of a first solve, as a share of a request's worth: wider than any difference of options
 FALL = 0.3  # of the smoothing, from one level to the next
+LITTLE = 0.01  # share of the smoothing by which it changes to tell how prices move with it
 LEAST_MU = 1e-13  # below, exponents lose all digits
 RISE = (
     2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
@@ -27,6 +28,9 @@ CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the g
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
+LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
+LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
+FAR_STEPS = 20  # Newton steps of a warm solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
 SURELY = 0.01  # ... and to this one in a second run, in which the dual surely falls
@@ -69,8 +73,8 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """Relative gap, F10."""
-        return (self.bound + self.margin - self.objective) / (1.0 + abs(self.objective) + abs(self.bound))
+        """Relative gap, F10; a point that breaks rows within tolerance may be worth more than the bound."""
+        return abs(self.bound + self.margin - self.objective) / (1.0 + abs(self.objective) + abs(self.bound))
 
 
 class Newton:
@@ -88,9 +92,9 @@ class Newton:
         self.lower, self.upper = bounds
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
-        self.damping, self.enough = 1.0, ENOUGH
+        self.damping, self.enough, self.begins = 1.0, ENOUGH, FIRST_MU
         self._proof: tuple[Answer, Floats] | None = None
-        self._point: tuple[Answer, Floats] | None = None
+        self._point: tuple[Answer, Floats, float] | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
         self.newton = Steps(self.lower, self.upper)
@@ -106,6 +110,7 @@ class Newton:
     def run(self, y: Floats, mu: float) -> Answer:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
+        self.begins = mu
         spare, hopeful = inf, mu < FIRST_MU
         ended = "stalled"
         level: Floats | None = None  # prices of the level before
@@ -130,6 +135,9 @@ class Newton:
                     return self.closed(answer, "optimal")
                 if not self.holds(answer):  # shrinking the point does not mend it: the prices must
                     spare = 0.1 * min(self.most_over, self.tolerance)
+                answer = self.proven(y, level, mu)
+                if self.good(answer):
+                    return self.closed(answer, "optimal")
                 if mu <= LEAST_MU:
                     break
                 y, level = self.foreseen(y, level), y
@@ -158,9 +166,12 @@ class Newton:
         return self.closed(answer, "optimal" if good else ended)
 
     def reached(self, shares: tuple[float, float]) -> bool:
-        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted."""
+        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted, or as small as
+        can be told in floating point.
+        """
         wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
-        return self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
+        gained = self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
+        return gained or self.newton.decrement <= LEAST_GAIN * (1.0 + abs(self.size))
 
     def good(self, answer: Answer) -> bool:
         """Whether gap and rows are within tolerance."""
@@ -172,6 +183,26 @@ class Newton:
             return y
         found: Floats = y + FALL * (y - before)
         return np.where(found * y > 0.0, found, y)
+
+    def proven(self, y: Floats, before: Floats | None, mu: float) -> Answer:
+        """Return the answer with the bound at the prices that a smoothing of zero would have, if it is better (W17).
+
+        Prices are nearly linear in the smoothing: on the line through those of two levels, or, after a first one, of
+        Newton's steps to a little less and a little more smoothing.
+        """
+        if before is None:
+            step = np.zeros(len(y))
+            for change in (-LITTLE, LITTLE):
+                self.respond(y, mu * (1.0 + change))
+                self.newton.direct(y, self.program.passes.used, self.hessian, self.size, 1.0)
+                step += self.newton.step / change
+            at_zero = y - 0.5 * step
+        else:
+            at_zero = y + (y - before) * FALL / (1.0 - FALL)
+        at_zero = self.clipped(np.where(at_zero * y > 0.0, at_zero, 0.0))
+        answer = self.best_of(Answer(at_zero, -inf, *self.bounded(at_zero), np.full(len(y), inf), "", 0, 0, mu))
+        answer.starts = y
+        return answer
 
     def run_surely(self) -> Answer:
         """Return the answer of short steps from the first prices, where :meth:`run` has stalled."""
@@ -209,7 +240,9 @@ class Newton:
         return answer
 
     def next_mu(self, answer: Answer) -> float:
-        """Return the smoothing of the next solve: wider where this one's gap leaves room."""
+        """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
+        if self.steps > FAR_STEPS and self.begins < FIRST_MU:
+            return min(answer.mu / FALL**2, FIRST_MU)
         room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
         return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
@@ -258,33 +291,44 @@ class Newton:
         """Return objective and bound of the last response at prices y, its point mended.
 
         Columns of overused packing rows shrink, as far as that needs; those whose rows all have a price and units to
-        spare grow.
+        spare grow, where these are worth anything: growth beyond a request's limit takes from its other columns.
         """
         passes = self.program.passes
         used = passes.used
-        mends = self.program.packing & (self.upper >= 0.0) & ((used > self.upper) | (y > 0.0) & (used > 0.0))
+        worth = LEAST_SPARE * self.tolerance * (1.0 + abs(self.size)) / max(len(y), 1)
+        spare = (y > 0.0) & (used > 0.0) & (y * np.where(y > 0.0, self.upper - used, 0.0) > worth)
+        mends = self.program.packing & (self.upper >= 0.0) & ((used > self.upper) | spare)
         factor = None
         if mends.any():
             factor = np.ones(len(y))
             factor[mends] = self.upper[mends] / used[mends] * (1.0 - 1e-15)
-        objective, _ = passes.settle(factor)
-        highest, margin = passes.bound(y)
-        self.passes += 2
+        objective = passes.settle(factor)[0] + self.program.constant + self.offset
+        self.passes += 1
+        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
+        self.size = abs(objective) if isfinite(objective) else self.size
+        return self.best_of(Answer(y, objective, *self.bounded(y), violated, "", 0, 0, mu))
+
+    def bounded(self, y: Floats) -> tuple[float, float]:
+        """Return (the bound at prices y, its margin)."""
+        highest, margin = self.program.passes.bound(y)
+        self.passes += 1
         constant = self.program.constant + self.offset
         paid = np.where(y > 0.0, self.upper, np.where(y < 0.0, self.lower, 0.0)) * y
         margin += 1e-15 * (len(y) + 4.0) * (float(np.abs(paid).sum()) + abs(highest) + abs(constant) + abs(self.offset))
-        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
-        bound = highest + float(paid.sum()) + constant
-        self.size = abs(objective + constant) if isfinite(objective) else self.size
-        return self.best_of(Answer(y, objective + constant, bound, margin, violated, "", 0, 0, mu))
+        return highest + float(paid.sum()) + constant, margin
 
     def best_of(self, answer: Answer) -> Answer:
-        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points."""
+        """Return the best point and the best bound so far: less smoothing gives better bounds, not always points.
+
+        What a point breaks of a row counts at twice the row's price, so that no such point is the best for that alone.
+        """
         passes = self.program.passes
         if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
             self._proof = answer, passes.slope.copy()
-        if self.holds(answer) and (self._point is None or answer.objective > self._point[0].objective):
-            self._point = answer, passes.point.copy()
+        if isfinite(answer.objective) and self.holds(answer):
+            worth = answer.objective - 2.0 * float(np.abs(answer.y) @ answer.over)
+            if self._point is None or worth > self._point[2]:
+                self._point = answer, passes.point.copy(), worth
         point = answer if self._point is None else self._point[0]
         proof = self._proof[0]
         return replace(

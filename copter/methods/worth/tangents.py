@@ -107,9 +107,10 @@ class Tangents:
         n, worths, cuts = len(self.columns), len(self.worthy), len(self.request)
         number = np.full(len(self.kind), -1)
         number[self.worthy] = np.arange(worths)
-        own = sp.csr_array((self.slope, (np.arange(cuts), self.request)), shape=(cuts, len(self.kind)))
+        size = np.maximum(1.0, np.abs(self.slope))  # residuals of steep tangents count by their totals
+        own = sp.csr_array((self.slope / size, (np.arange(cuts), self.request)), shape=(cuts, len(self.kind)))
         totals = sp.csr_array((self.rate, (self.owner, np.arange(n))), shape=(len(self.kind), n))
-        above = sp.csr_array((np.ones(cuts), (np.arange(cuts), number[self.request])), shape=(cuts, worths))
+        above = sp.csr_array((1.0 / size, (np.arange(cuts), number[self.request])), shape=(cuts, worths))
         whole = sp.block_array(
             [[self.matrix, sp.csr_array((self.matrix.shape[0], worths))], [-(own @ totals), above]], format="csc"
         )
@@ -117,7 +118,7 @@ class Tangents:
             c=-np.concatenate((self.cost, np.ones(worths))),
             A=whole,
             row_lower=np.concatenate((self.row_lower, np.full(cuts, -np.inf))),
-            row_upper=np.concatenate((self.row_upper, self.value)),
+            row_upper=np.concatenate((self.row_upper, self.value / size)),
             col_lower=np.concatenate((np.zeros(n), np.full(worths, -np.inf))),
             col_upper=np.concatenate((np.maximum(self.limit, 0.0)[self.owner], np.full(worths, np.inf))),
         )
@@ -149,8 +150,11 @@ def by_tangents(
         if newton.watch() or left <= 0.0:
             break
         found = solve(tangents.program(), replace(settings, tolerance=SURE, time_limit_s=left, method="auto"))
-        if found.status is not Status.OPTIMAL:
-            break
+        if (
+            found.status not in (Status.OPTIMAL, Status.NUMERICAL_ERROR)
+            or not np.isfinite(np.append(found.x, found.y)).all()
+        ):
+            break  # a point that is nearly right is judged like any other
         x = np.zeros(len(passes.x))
         x[tangents.columns] = np.maximum(found.x[: len(tangents.columns)], 0.0)
         passes.take(x)

@@ -328,7 +328,7 @@ class TrafficFormulation:
             for known in (price, self.last_price):
                 bound = self._bound(known, bound) if len(known) else bound
             self.last_price = price if solution.status.value == "optimal" else self.last_price
-            flows = self._shim(self._flows(solution))
+            flows = self._shim(self.flows_of(solution))
         better, is_kept = self._better(flows, kept)
         found = plan_of(
             self.paths, better, self.demands, self.capacity, self.objective, bound, "feasible", price,
@@ -346,7 +346,7 @@ class TrafficFormulation:
         self.last_solution = self.session.solve(deadline_s=deadline_s)
         return self.last_solution
 
-    def _flows(self, solution: Solution) -> Floats:
+    def flows_of(self, solution: Solution) -> Floats:
         """Return the flows of all paths."""
         return np.asarray(solution.values_of(self.requests)[1], dtype=np.float64)
 

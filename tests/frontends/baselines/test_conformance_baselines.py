@@ -14,7 +14,7 @@ from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configuration
 from copter_papers.opponents.entries import OPPONENTS
 from copter_papers.opponents.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 
-TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends
+TOLERANCES = {"shockwave": 2e-3}  # where a search ends
 ADAPTIVE = ("pollux", "lp-star", "milp", "pop-16", "pop-16-copter")  # these shrink a job that is too large
 SHIMMED = dict.fromkeys(("lp-star", "milp", "pop-16", "pop-16-copter"), 1e-2)  # among ties the shim may lose a little
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from traffic_cases import needs_data
 
 from copter_frontends.traffic import Network, Paths, TrafficFormulation, make_paths
 from copter_frontends.traffic.bounds import mean_share_bound
 from copter_frontends.traffic.plan import FLOOR, mean_share
+from copter_frontends.traffic.published import instances
 
 cp = pytest.importorskip("cvxpy")
 
@@ -88,3 +90,18 @@ def test_without_demands_or_with_little_everything_is_served() -> None:
     plan = form.plan()
     np.testing.assert_allclose(plan.served, [1e-6, 1.0, 1.0], rtol=1e-6)
     assert plan.objective == pytest.approx(1.0)
+
+
+@needs_data
+@pytest.mark.parametrize(("model", "scale"), [("bimodal", 32.0), ("gravity", 64.0)])
+def test_a_first_solve_of_a_large_network_does_not_stall(model: str, scale: float) -> None:
+    """Prices of a smoothing of zero prove the bound, before rounding hides what less smoothing would gain (W17)."""
+    one = next(
+        each for each in instances("total") if (each.topology, each.model, each.scale) == ("GtsCe", model, scale)
+    )
+    paths = make_paths(one.network())
+    form = TrafficFormulation(paths, paths.demands_of(one.demands()), "proportional")
+    plan = form.plan()
+    assert plan.status == "optimal"
+    assert form.last_solution is not None
+    assert form.last_solution.iterations < 100  # 300 and 381 before

@@ -27,6 +27,7 @@ from copter_frontends.traffic import (
     simulate_traffic,
 )
 from copter_frontends.traffic.errors import UnknownPairError
+from copter_frontends.traffic.generated import random_network
 from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.published import instance
 from copter_frontends.traffic.shim import KEEP, exact_sums
@@ -184,6 +185,18 @@ def test_max_min_fair_flows_are_those_of_scipy(seed: int, weight: str) -> None:
     np.testing.assert_allclose(paths.served(found.flows), best, atol=1e-5)
     assert found.settled[demands > 0.0].all()
     assert (np.diff(found.levels) >= -1e-9).all()
+
+
+def test_pairs_that_can_rise_go_on_rising_where_prices_are_degenerate() -> None:
+    """A search by the largest utilisation settled pairs with the bottleneck's that could rise by a third."""
+    network = random_network(20, 1)
+    paths = make_paths(network)
+    demands = np.random.default_rng(1).uniform(0.0, 1.0, paths.n_pairs) ** 2
+    demands *= 80.0 * float(network.capacity.mean()) / paths.n_pairs
+    found = max_min_fair(paths, demands, weight="equal")
+    judge_exactly(paths, found.flows, demands, network.capacity)
+    assert np.sort(found.share)[313] == pytest.approx(117.858971, rel=1e-6)  # 115.922307 before
+    assert found.levels[2] == pytest.approx(142.577616, rel=1e-6)
 
 
 # Schemes and their protocol -------------------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ def test_a_solve_has_what_edits_and_the_shim_leave_of_the_deadline(
     """Edits took 2, and the shim 2, which it has three times over."""
     form, clock = TrafficFormulation(line(), [4.0, 3.0, 3.0]), Clock(monkeypatch)
     clock.slow(form, "_kept_flows", 2.0)
-    clock.slow(form, "_flows", 100.0)
+    clock.slow(form, "flows_of", 100.0)
     form.edit_s = 2.0
     asked: list[float | None] = []
     solve = form.session.solve

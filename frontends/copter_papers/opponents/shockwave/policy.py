@@ -12,6 +12,7 @@ from copter_frontends.policies.baselines.fair_share import FairnessPolicy
 from copter_frontends.policy_kit import Choice, Throughputs, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 from copter_papers.opponents.shockwave.blind import give_blindly
+from copter_papers.opponents.shockwave.true_log import plan_true_log
 from copter_papers.opponents.shockwave.window import Window, WindowJob, plan_window
 
 DEADLINE_SHARE = 0.8  # share of a plan's deadline that the solver may use; placement needs the rest
@@ -37,6 +38,8 @@ class ShockwavePolicy(FairnessPolicy):
     relative_gap, time_limit_s : float
         Gap and time at which HiGHS stops.
     round_s : float
+    true_log : bool
+        Whether utilities are the logarithm itself, planned by copter (B24a), in place of lines below it.
     type_blind : bool
         Whether to plan with the mean time over GPU types and to ignore types in the allocation, like the port in Sia's
         public simulator (B23).
@@ -59,6 +62,7 @@ class ShockwavePolicy(FairnessPolicy):
         time_limit_s: float = 15.0,
         round_s: float = 360.0,
         type_blind: bool = False,
+        true_log: bool = False,
     ) -> None:
         super().__init__(cluster, throughputs, round_s)
         for name, value in (("rounds", rounds), ("rho_limit", rho_limit), ("time_limit_s", time_limit_s)):
@@ -69,7 +73,7 @@ class ShockwavePolicy(FairnessPolicy):
                 raise SettingsError(f"{name} is {value}, must be >= 0")
         self.rounds, self.k, self.fairness_power, self.rho_limit = rounds, k, fairness_power, rho_limit
         self.relative_gap, self.time_limit_s = relative_gap, time_limit_s
-        self.type_blind = type_blind
+        self.type_blind, self.true_log = type_blind, true_log
         self._window: Window | None = None
         self._rows: dict[str, int] = {}
         self._window_s: float | None = None  # time at which the window was planned
@@ -157,7 +161,8 @@ class ShockwavePolicy(FairnessPolicy):
         ids = [j for j in self.queue() if self.best_rate(self.jobs[j]) > 0]
         gpus = sum(self.nodes.capacity(kind) for kind in self.nodes.types)
         jobs = [self._window_job(self.jobs[j], now_s) for j in ids]
-        self._window = plan_window(jobs, gpus, self.rounds, self.k, self.relative_gap, time_limit_s)
+        planned = plan_true_log if self.true_log else plan_window
+        self._window = planned(jobs, gpus, self.rounds, self.k, self.relative_gap, time_limit_s)
         self._rows = {job_id: row for row, job_id in enumerate(ids)}
         self._window_s = now_s
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -14,7 +14,8 @@ from copter_frontends.policies.baselines.gavel.programs import LevelProgram, Log
 
 Floats = NDArray[np.float64]
 
-RHO_PRECISION = 1e-3  # relative precision to which bisection finds the finish-time fairness
+
+PRECISE = 1e-7  # tolerance of levels and logarithms: the gap of a sum is more than that of each job
 
 
 class GavelObjective(str, Enum):
@@ -79,9 +80,11 @@ class GavelPrograms:
         self, objective: GavelObjective, capacity: Mapping[str, int], settings: Settings | None = None
     ) -> None:
         self.objective = objective
+        given = settings or Settings()
+        precise = replace(given, tolerance=min(given.tolerance, PRECISE))
         self.sums = SumProgram(capacity, settings)
-        self.levels = LevelProgram(capacity, settings)
-        self.logs = LogProgram(capacity, settings)
+        self.levels = LevelProgram(capacity, precise)
+        self.logs = LogProgram(capacity, precise)
 
     @property
     def variables(self) -> int:
@@ -121,41 +124,33 @@ class GavelPrograms:
     def _finish_time_fairness(
         self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
     ) -> Shares:
-        """Minimise the largest rho_m, by bisection on rho with a feasibility program at each step (B7)."""
+        """Minimise the largest rho_m: its reciprocal is the level, at which a job asks for that rho's rate (B7)."""
         alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
         ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
         best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}
-        low = max(best[j] / ideal[j] for j in jobs)
-        x = {j: isolated_share(counts, len(jobs), facts.gpus) for j, facts in jobs.items()}
-        high = worst_rho(jobs, ideal, x)
-        prices = dict.fromkeys(capacity, 0.0)
-        first = True
-        while high - low > RHO_PRECISION * high:
-            rho = low * (1.0 + 1e-9) if first else (low + high) / 2
-            first = False
-            needs = {j: facts.work_left / max(rho * ideal[j] - facts.age_s, 1e-12) for j, facts in jobs.items()}
-            self.levels.edit(capacity, {j: Request(f.rate / needs[j], f.gpus) for j, f in jobs.items()})
-            shares, following = self.levels.reaches(1.0)
-            if following >= 1.0 - 1e-5:
-                worst, before = worst_rho(jobs, ideal, shares.x), high
-                if worst <= high:
-                    high, x, prices = worst, dict(shares.x), dict(shares.prices)
-                low = min(low, high)
-                if rho <= low * (1.0 + 2e-9) or high > (rho + before) / 2:  # the least, or as near as shares can tell
-                    break
-            else:
-                low = rho
-        return Shares(x, -high, -min(low, high), prices)
+        self.levels.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
+        order = [jobs[j] for j in self.levels.requests]
+        ages, work = np.array([f.age_s for f in order]), np.array([f.work_left for f in order])
+        ideals = np.array([ideal[j] for j in self.levels.requests])
+
+        def asked(level: float) -> Floats:
+            return work / (ideals / level - ages) if level > 0.0 else np.zeros(len(work))
+
+        highest = min(ideal[j] / best[j] for j in jobs)
+        found = self.levels.rise(asked, highest)
+        x, equal = dict(found.x), {j: isolated_share(counts, len(jobs), facts.gpus) for j, facts in jobs.items()}
+        worst, other = worst_rho(jobs, ideal, x), worst_rho(jobs, ideal, equal)
+        if other < worst:
+            worst, x = other, equal
+        return Shares(x, -worst, -min(1.0 / found.bound, worst), found.prices)
 
     def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
         """Distribute the time and GPUs that the objective leaves over, by the sum of rates relative to each job's
         best (B8).
         """
-        left = {kind: float(gpus) for kind, gpus in capacity.items()}
-        for j, facts in jobs.items():
-            for kind, share in zip(capacity, result.x[j], strict=True):
-                left[kind] -= facts.gpus * float(share)
-        room = {kind: max(gpus, 0.0) for kind, gpus in left.items()}
+        gpus = np.array([facts.gpus for facts in jobs.values()], dtype=np.float64)
+        left = np.array(list(capacity.values())) - gpus @ np.array([result.x[j] for j in jobs])
+        room = dict(zip(capacity, np.maximum(left, 0.0).tolist(), strict=True))
         requests = {j: Request(facts.rate / facts.rate.max(), facts.gpus) for j, facts in jobs.items()}
         self.sums.edit(room, requests)
         more = self.sums.solve({j: 1.0 - float(result.x[j].sum()) for j in jobs})
@@ -170,6 +165,9 @@ def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
         members.setdefault(kind, []).append(job_id)
     x: dict[str, Floats] = {}
     for group in members.values():
+        if len(group) == 1:
+            x[group[0]] = shares.x[group[0]]
+            continue
         mean = np.asarray(np.mean([shares.x[job_id] for job_id in group], axis=0))
         x.update((job_id, mean) for job_id in group)
     return Shares({job_id: x[job_id] for job_id in shares.x}, shares.objective, shares.bound, shares.prices)

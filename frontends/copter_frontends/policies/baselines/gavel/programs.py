@@ -1,24 +1,21 @@
-"""Gavel's linear programs on copter's differential model (docs/papers/baselines.md, B4-B6).
+"""Gavel's programs on copter's differential model (docs/papers/baselines.md, B4-B7a).
 
-x_mj is the fraction of time that job m spends on GPU type j. Both programs are kept between rounds: edits affect
+x_mj is the fraction of time that job m spends on GPU type j. The programs are kept between rounds: edits affect
 changed jobs only, and each solve starts from the last one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model, Session, Settings, Solution, Status, worth
+from copter import MaxMin, Model, PrivateRows, Session, Settings, Solution, worth
 
 Floats = NDArray[np.float64]
-
-STEPS = 60  # most Newton steps to the level; usually a few suffice
-ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +84,12 @@ class Program(ABC):
     def _prices(self, solution: Solution) -> dict[str, float]:
         return {kind: solution.price(("gpus", kind)) for kind in self.types}
 
-    def _dense(self, request: Request, values: Floats) -> Floats:
-        x = np.zeros(len(self.types))
-        x[request.value > 0] = values
-        return x
+    def _table(self, solution: Solution) -> tuple[Floats, Floats]:
+        """Return (values of the columns, values of a unit of time), (jobs, types) each, in the requests' order."""
+        worth = np.array([request.value for request in self.requests.values()]).reshape(-1, len(self.types))
+        x = np.zeros(worth.shape)
+        x[worth > 0] = solution.values_of(list(self.requests))[1]
+        return x, worth
 
 
 class SumProgram(Program):
@@ -108,7 +107,7 @@ class SumProgram(Program):
                 if self.model.limit(job_id) != left:
                     self.model.update_limit(job_id, left)
         solution = self.session.solve()
-        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        x = dict(zip(self.requests, np.clip(self._table(solution)[0], 0.0, 1.0), strict=True))
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
@@ -123,48 +122,21 @@ class LogProgram(Program):
     def solve(self) -> Shares:
         """Maximise the sum of the logarithms."""
         solution = self.session.solve()
-        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        x = dict(zip(self.requests, np.clip(self._table(solution)[0], 0.0, 1.0), strict=True))
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
 class LevelProgram(Program):
-    """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
+    """max_x of the level t that all jobs reach, sum_j value_mj x_mj >= asked_m(t), under the same limits (B5).
 
-    At a level t the model is max sum_mj u_mj with u_mj = value_mj x_mj and sum_j u_mj <= t for every job. All jobs can
-    reach t if and only if the optimum is t times the number of jobs. The optimum is concave in t, and its prices give a
-    line above it. The next, smaller level is the point where this line meets t times the number of jobs.
+    Columns are u_mj = value_mj x_mj, so that a job's total is their sum and its time a row of its own.
     """
 
     def _add(self, job_id: str, request: Request) -> None:
         value = request.value[request.value > 0]
-        usage = {**self._usage(request, 1.0 / value), ("time", job_id): (1.0 / value).tolist()}
-        self.model.add_resource(("time", job_id), 1.0)
-        self.model.add_request(job_id, np.ones(len(value)), usage=usage, limit=np.inf, upper=np.inf)
-
-    def _remove(self, job_id: str) -> None:
-        super()._remove(job_id)
-        self.model.remove_resource(("time", job_id))
-
-    def reaches(self, level: float) -> tuple[Shares, float]:
-        """Solve at a level; returns the shares, with a bound on the objective, and the next level to try.
-
-        The level is reached by every job if the next one is not below it.
-        """
-        jobs = len(self.requests)
-        with self.model.batch():
-            for job_id in self.requests:
-                self.model.update_limit(job_id, np.inf)
-                self.model.update_bounds(job_id, upper=level)
-                self.model.update_limit(job_id, level)
-        solution = self.session.solve()
-        x = {j: self._dense(r, solution.of(j) / r.value[r.value > 0]) for j, r in self.requests.items()}
-        reached = solution.objective >= jobs * level * (1.0 - ROUNDING)
-        slope = max(float(solution.y[len(self.model.resources) :].sum()), 0.0)
-        if reached or solution.status is not Status.OPTIMAL or slope >= jobs:
-            step = level if reached else level * (solution.objective / (jobs * level))
-        else:
-            step = (solution.bound - slope * level) / (jobs - slope)
-        return Shares(x, solution.objective, solution.bound, self._prices(solution)), min(step, level)
+        time = PrivateRows([1.0 / value], upper=1.0) if len(value) else None
+        usage = self._usage(request, 1.0 / value)
+        self.model.add_request(job_id, np.ones(len(value)), usage, limit=value.sum(), private_rows=time)
 
     def highest(self) -> float:
         """Return an upper bound on the level: the least of the rates that each job could have alone."""
@@ -172,19 +144,22 @@ class LevelProgram(Program):
 
     def solve(self) -> Shares:
         """Maximise the level that every job reaches."""
-        level, prices = self.highest(), dict.fromkeys(self.types, 0.0)
-        if level <= 0:
-            return Shares({j: np.zeros(len(self.types)) for j in self.requests}, 0.0, 0.0, prices)
-        for _ in range(STEPS):
-            shares, following = self.reaches(level)
-            if following >= level * (1.0 - ROUNDING):
-                break
-            level = following
-        return Shares(shares.x, self.least(shares.x), level, shares.prices)
+        return self.rise(lambda level: np.full(len(self.requests), level), self.highest())
 
-    def least(self, x: Mapping[str, Floats]) -> float:
-        """Return the level that these shares reach."""
-        return float(min((float(r.value @ x[j]) for j, r in self.requests.items()), default=0.0))
+    def rise(self, asked: Callable[[float], Floats], highest: float) -> Shares:
+        """Return the shares at the highest level, at most `highest`, at which all jobs have what they ask for.
+
+        The objective is the least value of a job, the bound the level.
+        """
+        if highest <= 0.0:
+            prices = dict.fromkeys(self.types, 0.0)
+            return Shares({j: np.zeros(len(self.types)) for j in self.requests}, 0.0, 0.0, prices)
+        fair = MaxMin(self.session, list(self.requests), asked, highest)
+        fair.run(most_levels=1)
+        solution = fair.solution
+        total, worth = self._table(solution)
+        x = dict(zip(self.requests, np.divide(total, worth, out=np.zeros_like(total), where=worth > 0), strict=True))
+        return Shares(x, float(total.sum(axis=1).min()), fair.bound, self._prices(solution))
 
 
 def _same(one: Request, two: Request | None) -> bool:
