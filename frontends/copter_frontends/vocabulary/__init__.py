@@ -17,7 +17,7 @@ from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
 from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce, at_once
-from copter_frontends.vocabulary.service import Attained, Service, ServiceClock
+from copter_frontends.vocabulary.service import Attained
 
 __all__ = [
     "FACTS",
@@ -42,8 +42,6 @@ __all__ = [
     "Plan",
     "PlanStatus",
     "SchedulingPolicy",
-    "Service",
-    "ServiceClock",
     "Shape",
     "ToldAtOnce",
     "TraceError",

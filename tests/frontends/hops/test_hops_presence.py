@@ -11,7 +11,8 @@ from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.policies.hops.draft import Draft, Placed
 from copter_frontends.policies.hops.latency_ratio import Weights
 from copter_frontends.policies.hops.offers import PACKED
-from copter_frontends.policies.hops.presence import Presence, Present
+from copter_frontends.policies.hops.draft import Present
+from copter_frontends.policies.hops.presence import Presence
 from copter_frontends.vocabulary import Cluster, Job, ToldAtOnce, UnknownJobError
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import NamedTuple, Protocol
+from itertools import chain, repeat
+from typing import NamedTuple
+
+import numpy as np
 
 from copter.errors import InternalError
 from copter_frontends.policies.hops.formulation import NONE, Wish
@@ -25,24 +28,25 @@ class Placed(NamedTuple):
     value: float
 
 
-class Kept(Protocol):
-    """GPUs that a job has: an offer's kind and size, servers with the GPUs on each, and the gain there."""
+class Present(NamedTuple):
+    """A running job's GPUs.
 
-    @property
-    def kind(self) -> int:
-        """PACKED or SPREAD."""
+    Attributes
+    ----------
+    kind, gpus : int
+        PACKED on one server, SPREAD on several; number of GPUs.
+    shares : Shares
+    column : int
+        Column of the job's offers; -1 for none, as on servers of several groups.
+    gain : float
+        Its gain there, with the bonus for staying; zero without such an offer.
+    """
 
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs."""
-
-    @property
-    def shares(self) -> Shares:
-        """(server, GPUs) of each server."""
-
-    @property
-    def gain(self) -> float:
-        """G_ij, with the bonus for staying."""
+    kind: int
+    gpus: int
+    shares: Shares
+    column: int
+    gain: float
 
 
 class Draft:
@@ -151,18 +155,28 @@ class Draft:
         self.placed[job] = Placed(kind, gpus, shares, value)
         self.value += value
 
-    def hold_all(self, jobs: Sequence[str], kept: Sequence[Kept], weights: Iterable[float]) -> None:
+    def hold_all(self, jobs: Sequence[str], kept: Sequence[Present], weights: Iterable[float]) -> None:
         """Let unpinned jobs keep their GPUs, in this order; a job's gain counts with its weight."""
-        used: dict[int, int] = {}  # in the order in which servers are touched last, as :meth:`_set` leaves them
-        for each in kept:
-            for server, count in each.shares:
-                used[server] = used.pop(server, 0) + count
-        for server, count in used.items():
-            self._set(server, self.free[server] - count)
-        values = [weight * each.gain for weight, each in zip(weights, kept, strict=True)]
-        held = [Placed(each.kind, each.gpus, each.shares, value) for each, value in zip(kept, values, strict=True)]
-        self.placed.update(zip(jobs, held, strict=True))
+        if not jobs:
+            return
+        kinds, gpus, shares, _, gains = zip(*kept, strict=True)
+        values = (np.fromiter(weights, dtype=np.float64, count=len(jobs)) * np.array(gains)).tolist()
+        self._use(shares)
+        placed = map(tuple.__new__, repeat(Placed), zip(kinds, gpus, shares, values, strict=True))
+        self.placed.update(zip(jobs, placed, strict=True))
         self.value += sum(values)
+
+    def _use(self, taken: Sequence[Shares]) -> None:
+        """Take GPUs from servers, which are left in the order in which they are touched last, as by :meth:`_set`."""
+        flat = np.fromiter(chain.from_iterable(chain.from_iterable(taken)), dtype=np.int64)
+        servers, counts = flat[::2], flat[1::2]
+        used = np.bincount(servers, weights=counts, minlength=len(self.free)).astype(np.int64)
+        last = np.zeros(len(self.free), dtype=np.int64)
+        last[servers] = np.arange(1, len(servers) + 1)
+        order = np.argsort(last, kind="stable")
+        order = order[last[order] > 0]
+        for server, count in zip(order.tolist(), used[order].tolist(), strict=True):
+            self._set(server, self.free[server] - count)
 
     def take_back(self, job: str) -> Placed:
         """Free a placed job's GPUs; returns its previous placement."""

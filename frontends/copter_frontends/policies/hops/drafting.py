@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import cast
 
-from copter_frontends.policies.hops.draft import Draft, Shares
+from copter_frontends.policies.hops.draft import Draft, Present, Shares
 from copter_frontends.policies.hops.formulation import NONE, Wish
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.latency_ratio import Weights
-from copter_frontends.policies.hops.presence import Present
 from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.policies.hops.shim import fill
 from copter_frontends.vocabulary import Allocation, Job
 
+_SHARES = attrgetter("shares")
 ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
 
 
@@ -60,9 +63,9 @@ class Drafting:
         def late_wish(job: str) -> Wish | None:
             return self.wish(job) if job in book.offers else None
 
-        shares = {job: each.shares for job, each in self.present.items()}
+        shares = dict(zip(self.present, map(_SHARES, self.present.values()), strict=True))
         draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
-        draft.hold_all(list(kept), [self.present[job] for job in kept], self.weight.of(kept))
+        draft.hold_all(list(kept), list(map(self.present.__getitem__, kept)), self.weight.of(kept))
         draft.fixed.update(job for job in self.pins if job in kept)
         return draft
 
@@ -81,11 +84,13 @@ class Drafting:
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
-        had = draft.held
-        return {
-            job: self.held[job] if had.get(job) == each.shares else self.allocation(each.shares)
-            for job, each in draft.placed.items()
-        }
+        had, placed = draft.held, draft.placed
+        result = dict(zip(placed, map(self.held.get, placed), strict=True))
+        for job in list(compress(placed, map(is_not, map(had.get, placed), map(_SHARES, placed.values())))):
+            shares = placed[job].shares
+            if had.get(job) != shares:
+                result[job] = self.allocation(shares)
+        return cast("dict[str, Allocation]", result)
 
     def allocation(self, shares: Shares) -> Allocation:
         """Return the servers and GPUs that a draft gave a job as an Allocation."""

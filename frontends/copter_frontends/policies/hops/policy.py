@@ -229,7 +229,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
         present = self._presence.of(self.held, self.jobs, self.groups)
-        self.standings.update(now_s, self.jobs, self.service, self._chosen, present)
+        self.standings.update(now_s, self.jobs, self.service, self.services, self._chosen, present)
         due = self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
         weight = Weights(self.standings.queue.values, self.fairness, self.standings.priorities())
         drafting = Drafting(

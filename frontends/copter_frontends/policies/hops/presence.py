@@ -4,35 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
-from copter_frontends.policies.hops.draft import Shares, gain_on
+from copter_frontends.policies.hops.draft import Present, gain_on
 from copter_frontends.policies.hops.formulation import NONE
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.offers import PACKED, SPREAD
 from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.vocabulary import Allocation, Job
-
-
-class Present(NamedTuple):
-    """A running job's GPUs.
-
-    Attributes
-    ----------
-    kind, gpus : int
-        PACKED on one server, SPREAD on several; number of GPUs.
-    shares : Shares
-    column : int
-        Column of the job's offers; -1 for none, as on servers of several groups.
-    gain : float
-        Its gain there, with the bonus for staying; zero without such an offer.
-    """
-
-    kind: int
-    gpus: int
-    shares: Shares
-    column: int
-    gain: float
 
 
 class Presence:
