@@ -119,7 +119,5 @@ class ServiceBook:
         self.submit_s, self.executed_s, self.gpu_s, self.waits_from_s = (
             np.concatenate((each, more)) for each in (self.submit_s, self.executed_s, self.gpu_s, self.waits_from_s)
         )
-        self.gpus, self.planned = (
-            np.concatenate((each, more.astype(np.int64))) for each in (self.gpus, self.planned)
-        )
+        self.gpus, self.planned = (np.concatenate((each, more.astype(np.int64))) for each in (self.gpus, self.planned))
         self._free[:0] = range(2 * had - 1, had - 1, -1)

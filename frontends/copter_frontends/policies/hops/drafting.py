@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress
-from operator import attrgetter, is_not
-from typing import cast
 
-from copter_frontends.policies.hops.draft import Draft, Present, Shares
+from copter_frontends.policies.hops.draft import Draft, Present, Shares, SharesOf
 from copter_frontends.policies.hops.formulation import NONE, Wish
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.latency_ratio import Weights
@@ -16,7 +13,6 @@ from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.policies.hops.shim import fill
 from copter_frontends.vocabulary import Allocation, Job
 
-_SHARES = attrgetter("shares")
 ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
 
 
@@ -63,9 +59,9 @@ class Drafting:
         def late_wish(job: str) -> Wish | None:
             return self.wish(job) if job in book.offers else None
 
-        shares = dict(zip(self.present, map(_SHARES, self.present.values()), strict=True))
-        draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
-        draft.hold_all(list(kept), list(map(self.present.__getitem__, kept)), self.weight.of(kept))
+        draft = Draft(groups, groups.size, SharesOf(self.present), slowdown, self.stay_bonus, late_wish)
+        present = self.present if kept is self.held else {job: self.present[job] for job in kept}
+        draft.hold_all(present, self.weight.of(present))
         draft.fixed.update(job for job in self.pins if job in kept)
         return draft
 
@@ -77,20 +73,21 @@ class Drafting:
         value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
         if value <= draft.value + ROUNDING * abs(draft.value):
             return None
-        pinned.hold_all(list(kept), [present[job] for job in kept], kept.values())
+        pinned.hold_all({job: present[job] for job in kept}, list(kept.values()))
         pinned.admit(draft.wishes)
         fill(pinned)
         return pinned
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
-        had, placed = draft.held, draft.placed
-        result = dict(zip(placed, map(self.held.get, placed), strict=True))
-        for job in list(compress(placed, map(is_not, map(had.get, placed), map(_SHARES, placed.values())))):
-            shares = placed[job].shares
-            if had.get(job) != shares:
-                result[job] = self.allocation(shares)
-        return cast("dict[str, Allocation]", result)
+        held, placed = self.held, draft.placed
+        result = dict(held) if draft.kept is self.present else {job: held[job] for job in draft.kept}
+        for job in draft.changed:
+            result.pop(job, None)
+            if job in placed:
+                shares = placed[job].shares
+                result[job] = held[job] if draft.held.get(job) == shares else self.allocation(shares)
+        return result
 
     def allocation(self, shares: Shares) -> Allocation:
         """Return the servers and GPUs that a draft gave a job as an Allocation."""

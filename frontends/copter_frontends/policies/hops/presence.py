@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import takewhile
 
 from copter_frontends.policies.hops.draft import Present, gain_on
 from copter_frontends.policies.hops.formulation import NONE
@@ -33,14 +34,16 @@ class Presence:
         """Note that a job has lost its GPUs, or has others."""
         self._made.pop(job_id, None)
 
-    def of(
-        self, held: Mapping[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups
-    ) -> Mapping[str, Present]:
-        """Return the entries of all jobs that have GPUs, in any order; only those that are not known are made."""
+    def of(self, held: dict[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups) -> Mapping[str, Present]:
+        """Return the entries of all jobs that have GPUs, in the order of `held`; only unknown ones are made.
+
+        What a job holds anew is last in `held`, and so are all entries that are not known.
+        """
         if self._groups is not groups or self._changes != self.book.changes:
             self._made.clear()
             self._groups, self._changes = groups, self.book.changes
-        for job_id in held.keys() - self._made.keys():
+        fresh = list(takewhile(lambda job_id: job_id not in self._made, reversed(held)))
+        for job_id in reversed(fresh):
             self._made[job_id] = self._present(jobs[job_id], held[job_id], groups)
         return self._made
 

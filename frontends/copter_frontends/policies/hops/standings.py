@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from operator import attrgetter
+from operator import attrgetter, is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +73,14 @@ class Standings:
         known = jobs if len(ages) == len(jobs) else [job_id for job_id in jobs if job_id in ages]
 
         def waits(ids: Collection[str]) -> Floats:
-            rows = np.fromiter(map(_ROW, map(service.__getitem__, ids)), dtype=np.int64, count=len(ids))
+            every = service.values() if ids is jobs else map(service.__getitem__, ids)
+            rows = np.fromiter(map(_ROW, every), dtype=np.int64, count=len(ids))
             return np.maximum(now_s - services.submit_s[rows] - services.executed_s[rows], 0.0)
 
         def ratios(ids: Collection[str]) -> list[float]:
-            age_s = np.fromiter(map(ages.__getitem__, ids), dtype=np.float64, count=len(ids))
+            aligned = ids is jobs and all(map(is_, ages, jobs))  # as they are where none was forgotten in between
+            every = ages.values() if aligned else map(ages.__getitem__, ids)
+            age_s = np.fromiter(every, dtype=np.float64, count=len(ids))
             found: list[float] = (waits(ids) / np.maximum(age_s, LEAST)).tolist()
             return found
 
