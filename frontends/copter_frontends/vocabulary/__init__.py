@@ -16,7 +16,16 @@ from copter_frontends.vocabulary.exposed import Exposed
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce, at_once
+from copter_frontends.vocabulary.policy import (
+    FACTS,
+    FollowsAtOnce,
+    JoinedAtOnce,
+    SchedulingPolicy,
+    ToldAtOnce,
+    at_once,
+    tell_jobs,
+    tell_progress,
+)
 from copter_frontends.vocabulary.service import Attained
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "Configuration",
     "DuplicateJobError",
     "Exposed",
+    "FollowsAtOnce",
     "FrontendError",
     "GoodputTable",
     "GpuType",
@@ -50,4 +60,6 @@ __all__ = [
     "at_once",
     "configurations_for",
     "configurations_of",
+    "tell_jobs",
+    "tell_progress",
 ]

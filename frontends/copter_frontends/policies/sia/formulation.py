@@ -180,10 +180,13 @@ class SiaFormulation:
             self._rebase(state)
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
-        """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1."""
-        jobs, known, growth = self.jobs, self.bases.known, self.semantics.growth
-        for job_id, done in progress.items():
-            state = jobs[job_id]
+        """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1.
+
+        Raises UnknownJobError, and nothing is changed, if an id is unknown.
+        """
+        known, growth = self.bases.known, self.semantics.growth
+        states = self.jobs.states(progress)
+        for state, done in zip(states, progress.values(), strict=True):
             state.progress, phase = done, bisect_right(state.ends, done)
             if phase != state.phase:
                 state.phase = phase

@@ -142,6 +142,13 @@ class JobBook(dict[str, JobState]):
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
+    def states(self, job_ids: Collection[str]) -> list[JobState]:
+        """Return many jobs' states; raises UnknownJobError."""
+        try:
+            return list(map(self.__getitem__, job_ids))
+        except KeyError:
+            return [self.state(job_id) for job_id in job_ids]
+
     def require_new(self, job_id: str) -> None:
         """Raise DuplicateJobError if the id is known."""
         if job_id in self:
