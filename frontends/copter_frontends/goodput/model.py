@@ -84,7 +84,9 @@ class GoodputModel:
 
     def over(self, configurations: Sequence[Configuration]) -> GoodputModel:
         """Return the same model over other configurations; subclasses with more state override this."""
-        return type(self)(configurations, self.applications)
+        other = type(self)(configurations, self.applications)
+        other._noise = self._noise  # the same at all sizes
+        return other
 
     @property
     def phases(self) -> int:
