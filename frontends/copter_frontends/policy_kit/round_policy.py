@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from copter.runtime.collector import uncollected
-from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.checks import check_round_s, require_gpus
 from copter_frontends.policy_kit.choice import Choice
@@ -172,6 +172,16 @@ class RoundPolicy(ABC):
         for job_id, share in progress.items():
             self.service[job_id].progress = share
         return progress
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Store the progress of many jobs; on an error none is stored."""
+        checked_progress(progress)
+        try:
+            services = list(map(self.service.__getitem__, progress))
+        except KeyError:
+            services = [self.service[self.job(job_id).id] for job_id in progress]
+        for had, share in zip(services, progress.values(), strict=True):
+            had.progress = float(share)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Update a job's ``progress``; other changes are checked by :func:`.check_facts`."""

@@ -36,8 +36,8 @@ from copter_frontends.vocabulary import (
     Plan,
     SchedulingPolicy,
     at_once,
+    progress_at_once,
     tell_jobs,
-    tell_progress,
 )
 from copter_frontends.vocabulary.semantics import DEFAULT, Charge, Semantics
 
@@ -402,12 +402,14 @@ class Simulation:
             told = {job: facts for job, facts in told.items() if job in active}
         if not progress.keys() <= active.keys():
             progress = {job: share for job, share in progress.items() if job in active}
-        for job in progress.keys() & told.keys():
-            told[job].setdefault("progress", progress.pop(job))
+        update_progress = progress_at_once(self.policy)
+        for job in progress.keys() & told.keys() if update_progress else list(progress):
+            told.setdefault(job, {}).setdefault("progress", progress.pop(job))
         self._news, self._progress = {}, {}
 
         def tell() -> None:
-            tell_progress(self.policy, progress)
+            if update_progress is not None:
+                update_progress(progress)
             tell_jobs(self.policy, told)
 
         self._edit(tell)

@@ -23,6 +23,7 @@ from copter_frontends.vocabulary.policy import (
     SchedulingPolicy,
     ToldAtOnce,
     at_once,
+    progress_at_once,
     tell_jobs,
     tell_progress,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "at_once",
     "configurations_for",
     "configurations_of",
+    "progress_at_once",
     "tell_jobs",
     "tell_progress",
 ]

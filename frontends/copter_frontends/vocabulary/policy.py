@@ -98,10 +98,16 @@ def tell_jobs(policy: SchedulingPolicy, told: Mapping[str, Mapping[str, Any]]) -
         policy.update_job(job_id, **facts)
 
 
+def progress_at_once(policy: SchedulingPolicy) -> Callable[..., None] | None:
+    """Return the policy's ``update_progress``, or None if it wants updates as :func:`tell_jobs` gives them."""
+    followed = at_once(policy, "update_progress", "update_job")
+    return None if at_once(policy, "update_progress", "update_jobs") is None else followed
+
+
 def tell_progress(policy: SchedulingPolicy, progress: Mapping[str, float]) -> None:
     """Update many jobs' progress, in one call of the policy if it has one (:class:`FollowsAtOnce`)."""
-    update_progress = at_once(policy, "update_progress", "update_job")
-    if update_progress is not None and at_once(policy, "update_progress", "update_jobs") is not None:
+    update_progress = progress_at_once(policy)
+    if update_progress is not None:
         update_progress(progress)
     else:
         tell_jobs(policy, {job_id: {"progress": share} for job_id, share in progress.items()})

@@ -13,7 +13,9 @@ from policy_state import policy_state
 from copter.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines.fifo import FifoPolicy
+from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.hadar import HadarPolicy
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policy_kit.ageing import Ageing
@@ -28,7 +30,14 @@ from copter_frontends.vocabulary import (
     tell_progress,
 )
 
-MAKE: dict[str, Callable[[Cluster], Any]] = {"sia": SiaPolicy, "hadar": HadarPolicy, "hops": HopsPolicy}
+MAKE: dict[str, Callable[[Cluster], Any]] = {
+    "sia": SiaPolicy,
+    "hadar": HadarPolicy,
+    "hops": HopsPolicy,
+    "chronus": ChronusPolicy,
+    "hare": HareTaskPolicy,
+    "fifo": FifoPolicy,
+}
 shares = st.floats(0.0, 1.0)
 
 
@@ -39,7 +48,7 @@ def cluster() -> Cluster:
 def started(make: Callable[[Cluster], Any]) -> Any:
     policy = make(cluster())
     for n in range(5):
-        policy.add_job(Job(f"j{n}", "cifar10" if n % 2 else "bert", 0.0, 2e6, 1, max_gpus=4))
+        policy.add_job(Job(f"j{n}", "resnet50" if make is HareTaskPolicy else "cifar10", 0.0, 2e6, 1, max_gpus=4))
     policy.plan(0.0)
     return policy
 
@@ -105,6 +114,7 @@ def test_who_has_an_own_way_to_be_told_is_told_that_way() -> None:
 @pytest.mark.parametrize("name", MAKE)
 def test_a_simulated_policy_knows_the_progress_of_its_jobs(name: str) -> None:
     told: dict[str, float] = {}
+    application = "resnet50" if name == "hare" else "cifar10"
     policy = MAKE[name](cluster())
     inner = policy.update_progress
 
@@ -115,7 +125,7 @@ def test_a_simulated_policy_knows_the_progress_of_its_jobs(name: str) -> None:
     policy.update_progress = noted
     simulation = Simulation(
         cluster(),
-        [Job(f"j{n}", "cifar10", 0.0, max_gpus=4) for n in range(3)],
+        [Job(f"j{n}", application, 0.0, 1e6, max_gpus=4) for n in range(3)],
         policy,
         GoodputModel(configurations_of(cluster())),
     )

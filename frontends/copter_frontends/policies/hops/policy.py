@@ -9,7 +9,7 @@ from typing import Any
 from copter import Model, Settings
 from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.job_facts import check_facts, checked_progress
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policies.hops.drafting import Drafting
 from copter_frontends.policies.hops.estimator import ThroughputEstimator
 from copter_frontends.policies.hops.formulation import GroupFormulation, RoundPrograms
@@ -188,15 +188,8 @@ class HopsPolicy(LpPolicy, RoundPolicy):
                 self.update_job(job_id, **facts)
 
     def update_progress(self, progress: Mapping[str, float]) -> None:
-        """Set the progress of many jobs; on an error none is taken in."""
-        checked_progress(progress)
-        services = [self.service.get(job_id) for job_id in progress]
-        for job_id, had in zip(progress, services, strict=True):
-            if had is None:
-                self.job(job_id)
-        for had, share in zip(services, progress.values(), strict=True):
-            if had is not None:
-                had.progress = share
+        """Store the progress of many jobs; on an error none is stored."""
+        super().update_progress(progress)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a job and free its GPUs; its latency ratio counts for the recent average."""
