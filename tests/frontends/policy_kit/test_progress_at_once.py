@@ -111,10 +111,9 @@ def test_who_has_an_own_way_to_be_told_is_told_that_way() -> None:
     assert plain.service["a"].progress == 0.25
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", [name for name in MAKE if name != "hare"])
 def test_a_simulated_policy_knows_the_progress_of_its_jobs(name: str) -> None:
     told: dict[str, float] = {}
-    application = "resnet50" if name == "hare" else "cifar10"
     policy = MAKE[name](cluster())
     inner = policy.update_progress
 
@@ -125,7 +124,7 @@ def test_a_simulated_policy_knows_the_progress_of_its_jobs(name: str) -> None:
     policy.update_progress = noted
     simulation = Simulation(
         cluster(),
-        [Job(f"j{n}", application, 0.0, 1e6, max_gpus=4) for n in range(3)],
+        [Job(f"j{n}", "cifar10", 0.0, max_gpus=4) for n in range(3)],
         policy,
         GoodputModel(configurations_of(cluster())),
     )
