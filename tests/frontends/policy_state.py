@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import astuple, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from copter_frontends.policies.hare.gang_policy import GangPolicy
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.policies.sia import SiaPolicy
-from copter_frontends.policy_kit import NodeInventory, RoundPolicy
+from copter_frontends.policy_kit import BookedService, NodeInventory, RoundPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 from copter_papers.opponents.pop import PopPolicy
 from copter_serve.allocation import AllocationPolicy
@@ -57,13 +57,22 @@ def _known_state(policy: SchedulingPolicy) -> Hashable:
             _sorted(policy.jobs),
             _sorted(policy.held),
             _sorted(policy.pins),
-            tuple(sorted((job_id, astuple(had)) for job_id, had in policy.service.items())),
+            tuple(
+                sorted(
+                    (job_id, had.executed_s, had.gpu_s, had.progress, had.waits_from_s)
+                    for job_id, had in policy.service.items()
+                )
+            ),
             nodes_state(policy.nodes),
             own,
         )
     if isinstance(policy, AllocationPolicy):
         return _allocation(policy)
     raise TypeError(f"say in tests/frontends/policy_state.py what a {type(policy).__name__} holds")
+
+
+def _had(service: BookedService) -> tuple[float, ...]:
+    return service.executed_s, service.gpu_s, service.progress, service.waits_from_s
 
 
 def model_state(model: Model) -> Hashable:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import FACTS
@@ -38,3 +41,16 @@ def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = froz
         raise InvalidDataError(f"job {job_id!r}: restarts is {restarts}, must be 0 or more")
     if hints is not None and not isinstance(hints, TrainingHints):
         raise InvalidDataError(f"job {job_id!r}: hints is a {type(hints).__name__}, must be TrainingHints")
+
+
+def checked_progress(progress: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return the progress of many jobs, (k,), in their order; raises InvalidDataError as :func:`check_facts` does."""
+    if set(map(type, progress.values())) <= {float}:
+        done = np.fromiter(progress.values(), dtype=np.float64, count=len(progress))
+        if not len(done) or (done.min() >= 0.0 and done.max() <= 1.0):
+            return done
+    for job_id, share in progress.items():
+        if share is None:
+            raise InvalidDataError(f"job {job_id!r}: progress is None, must be a fraction from 0 to 1")
+        check_facts(job_id, {"progress": share})
+    return np.array(list(progress.values()), dtype=np.float64)

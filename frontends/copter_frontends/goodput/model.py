@@ -76,6 +76,7 @@ class GoodputModel:
         self._ends = [(i + 1) / PHASES for i in range(PHASES)]
         self._rows: OrderedDict[tuple[str, int, int, int, int], _Row] = OrderedDict()
         self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._noise: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         plain = [each for each in applications.values() if each.pipeline is None]
         loaded = getattr(best_batches, "signatures", True)
         if plain and not loaded:  # the first call loads the kernel: here, not in the first round
@@ -83,7 +84,9 @@ class GoodputModel:
 
     def over(self, configurations: Sequence[Configuration]) -> GoodputModel:
         """Return the same model over other configurations; subclasses with more state override this."""
-        return type(self)(configurations, self.applications)
+        other = type(self)(configurations, self.applications)
+        other._noise = self._noise  # the same at all sizes
+        return other
 
     @property
     def phases(self) -> int:
@@ -206,7 +209,7 @@ class GoodputModel:
     def _evaluate(self, application: Application, phase: int, cap: int, batch_size: int, gpus: int) -> _Row:
         count = len(self.configurations)
         row = _Row(np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64))
-        batches, noise = application.noise_scales_at((phase + 0.5) / PHASES)
+        batches, noise = self._noise_scales(application, phase)
         if application.pipeline is not None:
             row.goodput[:] = pipeline_goodput(application, self.configurations, cap, batches, noise)
         elif not batch_size or application.init_batch_size <= batch_size <= cap:
@@ -232,6 +235,13 @@ class GoodputModel:
         for array in (row.goodput, row.local, row.accumulation):
             array.flags.writeable = False
         return row
+
+    def _noise_scales(self, application: Application, phase: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the noise scales in the middle of a phase, which all jobs of an application share."""
+        found = self._noise.get((application.name, phase))
+        if found is None:
+            found = self._noise[application.name, phase] = application.noise_scales_at((phase + 0.5) / PHASES)
+        return found
 
     def holds(self, gpus: int) -> NDArray[np.bool_]:
         """Return the configurations for a job with a fixed number of GPUs: of each type, the smallest one with

@@ -13,6 +13,7 @@ from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.seen_times import SeenTimes, iteration_time
+from copter_frontends.policy_kit.service_book import BookedService, ServiceBook
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
@@ -27,11 +28,12 @@ from copter_frontends.policy_kit.training_throughputs import (
     TrainingThroughputs,
     share_of_time,
 )
-from copter_frontends.vocabulary import Attained, Service
+from copter_frontends.vocabulary import Attained
 
 __all__ = [
     "OPTIMAL_GAP",
     "Attained",
+    "BookedService",
     "CanRun",
     "Choice",
     "Course",
@@ -45,7 +47,7 @@ __all__ = [
     "RoundPolicy",
     "RunsWith",
     "SeenTimes",
-    "Service",
+    "ServiceBook",
     "StageClock",
     "ThroughputTable",
     "Throughputs",

@@ -19,6 +19,8 @@ from copter_frontends.vocabulary import (
     SchedulingPolicy,
     UnknownJobError,
     at_once,
+    tell_jobs,
+    tell_progress,
 )
 
 TURN_SHARE = 0.25  # seconds of a turn, as a share of the wait before it
@@ -124,12 +126,11 @@ class Ageing:
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Do :meth:`update_job` for each job, in one call of the policy if it has one."""
-        update_jobs = at_once(self.policy, "update_jobs", "update_job")
-        if update_jobs is not None:
-            update_jobs(told)
-            return
-        for job_id, facts in told.items():
-            self.policy.update_job(job_id, **facts)
+        tell_jobs(self.policy, told)
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Set the progress of many jobs, in one call of the policy if it has one."""
+        tell_progress(self.policy, progress)
 
     def remove_job(self, job_id: str) -> None:
         """Remove a job from the policy and end its turn."""

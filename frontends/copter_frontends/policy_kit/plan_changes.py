@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
+from operator import is_not
 
 from copter_frontends.policy_kit.gap import relative_gap
 from copter_frontends.vocabulary import Allocation, Plan
@@ -26,12 +28,12 @@ class PlanChanges:
 
 def plan_changes(before: Mapping[str, Allocation], now: Mapping[str, Allocation]) -> PlanChanges:
     """Compare two plans' allocations by job id."""
-    start = now.keys() - before.keys()
-    had = before.get
-    others = [job_id for job_id, held in now.items() if had(job_id) is not held]  # all but the same objects
+    others = list(compress(now, map(is_not, map(before.get, now), now.values())))  # all but the same objects
+    start = {job_id for job_id in others if job_id not in before}
+    gone = before.keys() - now.keys() if len(now) - len(start) < len(before) else ()
     return PlanChanges(
         start=tuple(sorted(start)),
-        stop=tuple(sorted(before.keys() - now.keys())),
+        stop=tuple(sorted(gone)),
         move=tuple(sorted(job_id for job_id in others if job_id not in start and before[job_id] != now[job_id])),
     )
 

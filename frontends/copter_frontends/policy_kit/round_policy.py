@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress, filterfalse
 from math import inf
+from operator import is_not
 from time import perf_counter
 from typing import Any, NoReturn
 
+import numpy as np
+
 from copter.runtime.collector import uncollected
-from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.checks import check_round_s, require_gpus
 from copter_frontends.policy_kit.choice import Choice
@@ -18,6 +22,7 @@ from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between
 from copter_frontends.policy_kit.making_room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
+from copter_frontends.policy_kit.service_book import BookedService, ServiceBook
 from copter_frontends.vocabulary import (
     Allocation,
     Attained,
@@ -26,8 +31,6 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    Service,
-    ServiceClock,
     UnknownJobError,
 )
 
@@ -55,7 +58,7 @@ class RoundPolicy(ABC):
         Jobs in the order in which they were added.
     held, pins : dict of job id to Allocation
         Current allocations, and allocations of pinned jobs.
-    service : dict of job id to Service
+    service : dict of job id to BookedService
     """
 
     def __init__(self, cluster: Cluster, round_s: float, can_run: CanRun | None = None) -> None:
@@ -66,8 +69,8 @@ class RoundPolicy(ABC):
         self.jobs: dict[str, Job] = {}
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
-        self.service: dict[str, Service] = {}
-        self._clock = ServiceClock()
+        self.service: dict[str, BookedService] = {}
+        self.services = ServiceBook()
         self._can_run = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
         self._settled: dict[str, None] = {}  # jobs that may not be preempted
@@ -126,10 +129,10 @@ class RoundPolicy(ABC):
             known = next(each for at, each in enumerate(ids) if each in self.jobs or each in ids[:at])
             raise DuplicateJobError(f"job {known!r} is in the queue already; remove it first")
         self.require_room(jobs)
-        clock, last_s = self._clock, -inf if self._last_plan_s is None else self._last_plan_s
+        last_s = -inf if self._last_plan_s is None else self._last_plan_s
         submits_s = [job.submit_s for job in jobs]
         self.jobs.update(zip(ids, jobs, strict=True))
-        services = [Service(0.0, 0.0, 0.0, clock, submit_s if submit_s > last_s else last_s) for submit_s in submits_s]
+        services = self.services.enter(submits_s, [max(submit_s, last_s) for submit_s in submits_s])
         self.service.update(zip(ids, services, strict=True))
         turns = range(self._arrivals, self._arrivals + len(ids))
         self._order.update(zip(ids, zip(submits_s, turns, strict=True), strict=True))
@@ -170,6 +173,16 @@ class RoundPolicy(ABC):
             self.service[job_id].progress = share
         return progress
 
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Store the progress of many jobs; on an error none is stored."""
+        checked_progress(progress)
+        try:
+            services = list(map(self.service.__getitem__, progress))
+        except KeyError:
+            services = [self.service[self.job(job_id).id] for job_id in progress]
+        for had, share in zip(services, progress.values(), strict=True):
+            had.progress = float(share)
+
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Update a job's ``progress``; other changes are checked by :func:`.check_facts`."""
         self.job(job_id)
@@ -184,7 +197,8 @@ class RoundPolicy(ABC):
         self.pins.pop(job_id, None)
         self._planned.pop(job_id, None)
         self._settled.pop(job_id, None)
-        del self.jobs[job_id], self._order[job_id], self.service[job_id]
+        self.services.leave(self.service.pop(job_id))
+        del self.jobs[job_id], self._order[job_id]
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""
@@ -236,7 +250,7 @@ class RoundPolicy(ABC):
         """Take over from an earlier scheduler at `now_s`, with the service that jobs have had and the GPUs they
         hold.
         """
-        self._clock.now_s = now_s
+        self.services.now_s = now_s
         for job_id, had in attained.items():
             if job_id in self.jobs:
                 service = self.service[job_id]
@@ -245,6 +259,7 @@ class RoundPolicy(ABC):
         for job_id in self.jobs.keys() - attained.keys():
             self.service[job_id].waiting_s = max(now_s - self.jobs[job_id].submit_s, 0.0)
         self._last_plan_s, self._planned = now_s, dict(self.held)
+        self.services.note_plan()
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -267,6 +282,7 @@ class RoundPolicy(ABC):
             for job_id in kept:
                 del self.pins[job_id]
         before, self._planned = self._planned, dict(self.held)
+        self.services.note_plan()
         value = float(sum(held.gpus for held in self.held.values())) if choice.objective is None else choice.objective
         bound = value if choice.bound is None else choice.bound
         stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
@@ -282,6 +298,7 @@ class RoundPolicy(ABC):
     def kept_plan(self, now_s: float) -> Plan:
         """Return the last plan without the jobs that have gone; the next plan counts the service since the last one."""
         before, self._planned = self._planned, dict(self.held)
+        self.services.note_plan()
         return kept_between(before, self._planned)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
@@ -303,13 +320,12 @@ class RoundPolicy(ABC):
 
     def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
         """Assign exactly the chosen nodes; jobs neither chosen nor pinned lose their GPUs."""
-        for job_id, held in list(self.held.items()):
-            given = chosen.get(job_id)
-            if given is not held and given != held and job_id not in self.pins:
+        had = self.held
+        for job_id in list(compress(had, map(is_not, map(chosen.get, had), had.values()))):
+            if chosen.get(job_id) != had[job_id] and job_id not in self.pins:
                 self.release(job_id)
-        for job_id, allocation in chosen.items():
-            if job_id not in self.held:
-                self.hold(job_id, allocation)
+        for job_id in list(filterfalse(had.__contains__, chosen)):
+            self.hold(job_id, chosen[job_id])
 
     def job(self, job_id: str) -> Job:
         """Return a job by id; raises UnknownJobError."""
@@ -332,24 +348,19 @@ class RoundPolicy(ABC):
         """Give a job these free GPUs."""
         self.nodes.take(allocation)
         self.held[job_id] = allocation
+        self.services.gpus[self.service[job_id].row] = allocation.gpus
 
     def release(self, job_id: str) -> None:
         """Release a job's GPUs, if it has any."""
         held = self.held.pop(job_id, None)
         if held is not None:
             self.nodes.give(held)
+            self.services.gpus[self.service[job_id].row] = 0
 
     def _serve(self, now_s: float) -> None:
         """Add the service since the last plan of the jobs that had GPUs, whatever the number of the others."""
-        if self._last_plan_s is None:
-            for had in self.service.values():  # the first plan: nobody has waited for one before
-                had.waits_from_s = max(had.waits_from_s, now_s)
+        if self._last_plan_s is None:  # nobody has waited for a plan before
+            np.maximum(self.services.waits_from_s, now_s, out=self.services.waits_from_s)
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
-        self._last_plan_s = self._clock.now_s = now_s
-        planned = self._planned
-        for job_id, mine in self.held.items():
-            if job_id in planned:
-                had = self.service[job_id]
-                had.executed_s += elapsed_s
-                had.gpu_s += mine.gpus * elapsed_s
-                had.waits_from_s = now_s
+        self._last_plan_s = now_s
+        self.services.serve(now_s, elapsed_s)

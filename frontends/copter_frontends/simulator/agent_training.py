@@ -103,6 +103,9 @@ class AgentTraining:
         """Return :meth:`news` of each of the jobs."""
         return [dict(self.news(row)) for row in rows.tolist()]
 
+    def progress_of(self, rows: Ints) -> None:
+        """Return None: there are hints too."""
+
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
         """Train the running jobs from `begin_s` to `end_s`, one by one."""
         changed: list[int] = []

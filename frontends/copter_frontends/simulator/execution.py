@@ -56,6 +56,9 @@ def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, en
         todo, clock = over[~done], reach_s[crosses][~done]
         table.phase[todo] += 1
         changed.append(todo)
-    finished = np.sort(np.concatenate(completed)) if completed else np.empty(0, dtype=np.int64)
-    moved_on = np.unique(np.concatenate(changed)) if changed else np.empty(0, dtype=np.int64)
-    return moved_on[~np.isin(moved_on, finished)], finished
+    moved_on, finished = np.zeros(len(table), dtype=bool), np.zeros(len(table), dtype=bool)
+    for rows in changed:
+        moved_on[rows] = True
+    for rows in completed:
+        finished[rows] = True
+    return np.flatnonzero(moved_on & ~finished), np.flatnonzero(finished)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import compress, filterfalse
+from operator import is_not
 
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.vocabulary import Allocation, Cluster
@@ -48,11 +50,9 @@ class Occupancy:
             that does not keep its allocation. Only the first fault is named.
         """
         before = self.allocations
-        changes = Changes([], [job for job in before if job not in plan], [])
-        for job, wanted in plan.items():
-            held = before.get(job)
-            if held is wanted:
-                continue
+        changes = Changes([], [], [])
+        for job in list(compress(plan, map(is_not, map(before.get, plan), plan.values()))):  # all but the same objects
+            held, wanted = before.get(job), plan[job]
             if held is None:
                 if job not in active:
                     raise SimulationError(f"the plan gives GPUs to job {job!r}, which is not in the cluster")
@@ -61,6 +61,8 @@ class Occupancy:
                 changes.changed.append((job, held, wanted))
             else:
                 before[job] = wanted  # makes the next comparison one by identity
+        if len(plan) - len(changes.started) < len(before):
+            changes.stopped.extend(filterfalse(plan.__contains__, before))
         for job in pinned:
             if job not in plan or plan[job] != before[job]:
                 raise SimulationError(f"the plan moves job {job!r}, which is pinned to {before[job]}")

@@ -36,6 +36,8 @@ from copter_frontends.vocabulary import (
     Plan,
     SchedulingPolicy,
     at_once,
+    progress_at_once,
+    tell_jobs,
 )
 from copter_frontends.vocabulary.semantics import DEFAULT, Charge, Semantics
 
@@ -149,6 +151,7 @@ class Simulation:
         self._pinned: dict[str, Allocation] = {}
         self._restoring: set[str] = set()
         self._news: dict[str, dict[str, Any]] = {}
+        self._progress: dict[str, float] = {}  # of jobs that trained; news come first where both are there
         self._leaving: list[str] = []
         self._edit_s = 0.0
         self._idle_rounds = 0
@@ -384,25 +387,30 @@ class Simulation:
 
     def _note_news(self, rows: Ints) -> None:
         """Keep what the policy is told of these jobs before its next plan."""
-        news, ids = self._news, self._table.ids
+        news, ids, progress = self._news, self._table.ids, self._training.progress_of(rows)
+        if progress is not None:
+            self._progress.update(zip(map(ids.__getitem__, rows.tolist()), progress, strict=True))
+            return
         for row, facts in zip(rows.tolist(), self._training.news_of(rows), strict=True):
             had = news.setdefault(ids[row], facts)
             if had is not facts:
                 had.update(facts)
 
     def _send_updates(self) -> None:
-        told, active = self._news, self._active
+        told, progress, active = self._news, self._progress, self._active
         if not told.keys() <= active.keys():
             told = {job: facts for job, facts in told.items() if job in active}
-        update_jobs = at_once(self.policy, "update_jobs", "update_job")
-        self._news = {}
+        if not progress.keys() <= active.keys():
+            progress = {job: share for job, share in progress.items() if job in active}
+        update_progress = progress_at_once(self.policy)
+        for job in progress.keys() & told.keys() if update_progress else list(progress):
+            told.setdefault(job, {}).setdefault("progress", progress.pop(job))
+        self._news, self._progress = {}, {}
 
         def tell() -> None:
-            if update_jobs is not None:
-                update_jobs(told)
-                return
-            for job, facts in told.items():
-                self.policy.update_job(job, **facts)
+            if update_progress is not None:
+                update_progress(progress)
+            tell_jobs(self.policy, told)
 
         self._edit(tell)
 

@@ -45,6 +45,9 @@ class Training(Protocol):
     def news_of(self, rows: Ints) -> list[dict[str, Any]]:
         """Return :meth:`news` of each of these jobs, in dictionaries that the caller may change."""
 
+    def progress_of(self, rows: Ints) -> list[float] | None:
+        """Return the progress of these jobs, if that is all their news; None if there is more."""
+
 
 @runtime_checkable
 class MeasuredTraining(Protocol):
@@ -169,3 +172,8 @@ class ExactTraining:
     def news_of(self, rows: Ints) -> list[dict[str, Any]]:
         """Return the jobs' progress."""
         return [{"progress": progress} for progress in self._table.progress[rows].tolist()]
+
+    def progress_of(self, rows: Ints) -> list[float]:
+        """Return the jobs' progress."""
+        found: list[float] = self._table.progress[rows].tolist()
+        return found

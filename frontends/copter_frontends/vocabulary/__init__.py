@@ -16,8 +16,18 @@ from copter_frontends.vocabulary.exposed import Exposed
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce, at_once
-from copter_frontends.vocabulary.service import Attained, Service, ServiceClock
+from copter_frontends.vocabulary.policy import (
+    FACTS,
+    FollowsAtOnce,
+    JoinedAtOnce,
+    SchedulingPolicy,
+    ToldAtOnce,
+    at_once,
+    progress_at_once,
+    tell_jobs,
+    tell_progress,
+)
+from copter_frontends.vocabulary.service import Attained
 
 __all__ = [
     "FACTS",
@@ -29,6 +39,7 @@ __all__ = [
     "Configuration",
     "DuplicateJobError",
     "Exposed",
+    "FollowsAtOnce",
     "FrontendError",
     "GoodputTable",
     "GpuType",
@@ -42,8 +53,6 @@ __all__ = [
     "Plan",
     "PlanStatus",
     "SchedulingPolicy",
-    "Service",
-    "ServiceClock",
     "Shape",
     "ToldAtOnce",
     "TraceError",
@@ -52,4 +61,7 @@ __all__ = [
     "at_once",
     "configurations_for",
     "configurations_of",
+    "progress_at_once",
+    "tell_jobs",
+    "tell_progress",
 ]

@@ -56,6 +56,14 @@ class ToldAtOnce(Protocol):
 
 
 @runtime_checkable
+class FollowsAtOnce(Protocol):
+    """Interface of a policy that is told the progress of many jobs, and nothing else of them, in one call."""
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Call :meth:`SchedulingPolicy.update_job` with the ``progress`` of each job; on an error none is taken in."""
+
+
+@runtime_checkable
 class JoinedAtOnce(Protocol):
     """A policy to which many jobs are added, and from which many are removed, in one call."""
 
@@ -78,3 +86,28 @@ def at_once(policy: object, many: str, one: str) -> Callable[..., None] | None:
         if one in vars(each):
             return None
     return None
+
+
+def tell_jobs(policy: SchedulingPolicy, told: Mapping[str, Mapping[str, Any]]) -> None:
+    """Update many jobs, in one call of the policy if it has one (:class:`ToldAtOnce`)."""
+    update_jobs = at_once(policy, "update_jobs", "update_job")
+    if update_jobs is not None:
+        update_jobs(told)
+        return
+    for job_id, facts in told.items():
+        policy.update_job(job_id, **facts)
+
+
+def progress_at_once(policy: SchedulingPolicy) -> Callable[..., None] | None:
+    """Return the policy's ``update_progress``, or None if it wants updates as :func:`tell_jobs` gives them."""
+    followed = at_once(policy, "update_progress", "update_job")
+    return None if at_once(policy, "update_progress", "update_jobs") is None else followed
+
+
+def tell_progress(policy: SchedulingPolicy, progress: Mapping[str, float]) -> None:
+    """Update many jobs' progress, in one call of the policy if it has one (:class:`FollowsAtOnce`)."""
+    update_progress = progress_at_once(policy)
+    if update_progress is not None:
+        update_progress(progress)
+    else:
+        tell_jobs(policy, {job_id: {"progress": share} for job_id, share in progress.items()})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
@@ -133,7 +131,7 @@ def test_no_swap_and_no_growth_touches_a_pinned_job(seed: int) -> None:
     speeds = RandomSpeeds(seed)
     groups = small_groups(speeds, COUNTS)
     wishes = small_wishes(12, groups, speeds, seed)
-    worthless = {job: replace(wish, weight=1e-9) for job, wish in wishes.items()}
+    worthless = {job: wish._replace(weight=1e-9) for job, wish in wishes.items()}
     moved = 0
     for pinned in (True, False):
         for job, wish in worthless.items():

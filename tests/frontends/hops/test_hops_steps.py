@@ -60,7 +60,7 @@ def test_a_size_tells_where_so_many_jobs_leave_gpus_idle_and_no_smaller_one_has_
 @pytest.mark.parametrize("all_slots", [False, True])
 def test_rows_columns_and_values_are_those_of_the_page(all_slots: bool) -> None:
     groups, wishes, draft = instance(3)
-    wishes = {job: replace(wish, stays=0 if at % 3 else wish.stays) for at, (job, wish) in enumerate(wishes.items())}
+    wishes = {job: wish._replace(stays=0 if at % 3 else wish.stays) for at, (job, wish) in enumerate(wishes.items())}
     form = GroupFormulation(groups, Settings(), all_slots=all_slots, stay_bonus=0.25)
     free = np.array(draft.free)
     for each in (groups.size, free, groups.size, free):
@@ -104,8 +104,9 @@ def test_wishes_that_stay_are_weighed_anew_and_others_come_and_go() -> None:
     assert not list(form.model.requests)
     form.set_wishes(wishes)
     jobs = list(wishes)
-    later = {job: replace(wishes[job], weight=0.5 + 0.01 * at) for at, job in enumerate(jobs[2:])}
-    later[jobs[2]] = replace(later[jobs[2]], offers=replace(later[jobs[2]].offers, gain=later[jobs[2]].offers.gain * 2))
+    later = {job: wishes[job]._replace(weight=0.5 + 0.01 * at) for at, job in enumerate(jobs[2:])}
+    offers = replace(later[jobs[2]].offers, gain=later[jobs[2]].offers.gain * 2)
+    later[jobs[2]] = later[jobs[2]]._replace(offers=offers)
     form.set_wishes(later)
     fresh.set_wishes(later)
     assert sorted(form.model.requests) == sorted(later)
@@ -215,7 +216,7 @@ def _columns(wish: Wish) -> tuple[list[int], list[int], list[int], list[float]]:
 @pytest.mark.parametrize("seed", range(8))
 def test_fill_and_swap_only_gain_and_leave_nothing_that_fits(seed: int) -> None:
     groups, wishes, draft = instance(seed)
-    poor = {job: replace(wish, weight=wish.weight * 0.01) for job, wish in list(wishes.items())[:4]}
+    poor = {job: wish._replace(weight=wish.weight * 0.01) for job, wish in list(wishes.items())[:4]}
     draft.admit({**wishes, **poor})
     for job, wish in poor.items():
         o = wish.offers
@@ -432,7 +433,7 @@ def test_idle_gpus_go_to_what_is_worth_most_per_gpu_and_exchanges_to_what_gains_
     fill(draft)
     _slow_fill(slow)
     assert draft.placed == slow.placed
-    cheap = {job: replace(wish, weight=wish.weight * 0.2) for job, wish in wishes.items() if job in draft.placed}
+    cheap = {job: wish._replace(weight=wish.weight * 0.2) for job, wish in wishes.items() if job in draft.placed}
     again = Draft(draft.groups, draft.groups.size, {}, lambda *_: 1.0, 0.0)
     again.admit({**wishes, **cheap})
     for job, each in draft.placed.items():

@@ -143,3 +143,15 @@ def test_what_was_refused_is_not_offered_again() -> None:
     fill(assignment)
     assert not assignment.column
     assert assignment.left.tolist() == [4]
+
+
+def test_what_no_node_has_room_for_is_offered_to_no_other_job() -> None:
+    """Whole nodes that one job was refused would be refused to the next one too, and so would larger sets."""
+    jobs = [Job(name, "bert", min_gpus=4, max_gpus=8) for name in ("a", "b", "c")]
+    form = policy_of(*jobs, t4=(2, 4), v100=(1, 4)).formulation
+    assignment = Assignment(form)
+    assignment.take("a", form.column_of["t4", 4])
+    assignment.refuse("a")
+    fill(assignment)
+    assert list(placed(assignment).values()) == [("v100", 4)]
+    assert assignment.full.tolist() == [kind == "t4" and gpus >= 4 for kind, gpus in form.sizes]

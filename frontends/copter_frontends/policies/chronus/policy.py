@@ -351,7 +351,15 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Do :meth:`update_job` for each job; on an error no job is changed."""
-        progress = self.note_progress(told)
+        self._take_progress(self.note_progress(told))
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Set the progress of many jobs; on an error none is taken in."""
+        super().update_progress(progress)
+        self._take_progress(progress)
+
+    def _take_progress(self, progress: Mapping[str, float]) -> None:
+        """Use the progress of jobs, which is stored already."""
         self.spot.progress_of(progress)
         self.book.progress_of(progress)
         for job_id in progress.keys() & self.book.records.keys():

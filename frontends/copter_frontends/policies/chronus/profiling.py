@@ -10,7 +10,7 @@ import numpy as np
 from copter_frontends.policies.chronus.job_modes import JobModes
 from copter_frontends.policies.chronus.options import Ints
 from copter_frontends.policies.chronus.profiler import Profiler
-from copter_frontends.policy_kit import Service, Wanted, requested_gpus
+from copter_frontends.policy_kit import BookedService, Wanted, requested_gpus
 from copter_frontends.vocabulary import Job
 
 PROFILED_NODES = 2  # profiles run on at most so many nodes; speeds on more nodes are extrapolated
@@ -77,7 +77,7 @@ class Profiling:
             del self._before[job_id]
 
     def step(
-        self, now_s: float, promised: Iterable[int], jobs: Mapping[str, Job], service: Mapping[str, Service]
+        self, now_s: float, promised: Iterable[int], jobs: Mapping[str, Job], service: Mapping[str, BookedService]
     ) -> list[tuple[Job, float | None]]:
         """Run a round on every type; returns the jobs whose profiles are done, and those that need none any more.
 

@@ -69,7 +69,7 @@ class Placement:
         Changed in place.
     formulation : HadarFormulation
     held : mapping of job id to Allocation
-        Current allocations of jobs.
+        Current allocations of jobs; not to be changed before the placement is used or undone.
     avoided : mapping of job id to servers
         Servers that a job is put on only if there are no others.
 
@@ -89,8 +89,7 @@ class Placement:
         avoided: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.servers, self.formulation, self.avoided = servers, formulation, avoided or {}
-        self.before = dict(held)
-        self.now = dict(held)
+        self.before, self.now = held, dict(held)
         self.changed: set[str] = set()
 
     def undo(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from copter import Model, Settings, Solution, Status
 from copter.errors import InternalError, SettingsError
 from copter.runtime.collector import uncollected
-from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.policies.hadar.estimator import ThroughputEstimator
 from copter_frontends.policies.hadar.formulation import HadarFormulation, Shares
 from copter_frontends.policies.hadar.holdings import Holdings
@@ -224,6 +224,12 @@ class HadarPolicy(LpPolicy):
                 for job_id, facts in told.items():
                     if job_id not in alone:
                         self.update_job(job_id, **facts)
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Set the progress of many jobs; on an error none is taken in."""
+        with self.edit_clock:
+            checked_progress(progress)
+            self.book.note_progress(progress)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a job; raises UnknownJobError if its id is unknown."""

@@ -224,6 +224,11 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Do :meth:`update_job` for each job; on an error no job is changed."""
         self.book.progress_of(self.note_progress(told))
 
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Set the progress of many jobs; on an error none is taken in."""
+        super().update_progress(progress)
+        self.book.progress_of(progress)
+
     def fits_somewhere(self, job: Job) -> bool:
         """Whether a job's tasks run on a type of which there are GPUs: one suffices, tasks take turns."""
         return any(kind in self.book.kinds and self.nodes.capacity(kind) for kind in self.times.kinds(job))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import NamedTuple, Protocol
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
 
 from copter.errors import InternalError
 from copter_frontends.policies.hops.formulation import NONE, Wish
@@ -25,24 +28,48 @@ class Placed(NamedTuple):
     value: float
 
 
-class Kept(Protocol):
-    """GPUs that a job has: an offer's kind and size, servers with the GPUs on each, and the gain there."""
+class Present(NamedTuple):
+    """A running job's GPUs.
 
-    @property
-    def kind(self) -> int:
-        """PACKED or SPREAD."""
+    Attributes
+    ----------
+    kind, gpus : int
+        PACKED on one server, SPREAD on several; number of GPUs.
+    shares : Shares
+    column : int
+        Column of the job's offers; -1 for none, as on servers of several groups.
+    gain : float
+        Its gain there, with the bonus for staying; zero without such an offer.
+    """
 
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs."""
+    kind: int
+    gpus: int
+    shares: Shares
+    column: int
+    gain: float
 
-    @property
-    def shares(self) -> Shares:
-        """(server, GPUs) of each server."""
 
-    @property
-    def gain(self) -> float:
-        """G_ij, with the bonus for staying."""
+class SharesOf(Mapping[str, Shares]):
+    """The servers of running jobs.
+
+    Parameters
+    ----------
+    present : mapping of job id to Present
+    """
+
+    __slots__ = ("_present",)
+
+    def __init__(self, present: Mapping[str, Present]) -> None:
+        self._present = present
+
+    def __getitem__(self, job: str) -> Shares:
+        return self._present[job].shares
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._present)
+
+    def __len__(self) -> int:
+        return len(self._present)
 
 
 class Draft:
@@ -57,6 +84,15 @@ class Draft:
     slowdown : callable (job id, group, GPUs, nodes) -> float
         Speed on a number of nodes relative to the fewest possible, at most 1.
     stay_bonus : float
+
+    Attributes
+    ----------
+    placed : dict of job id to Placed or Present
+        Jobs with GPUs; :meth:`at` says what they are worth there.
+    kept : mapping of job id to Present
+        Those that :meth:`hold_all` let keep theirs.
+    changed : dict of job id to None
+        Jobs placed or taken back since, the last one last.
     """
 
     def __init__(
@@ -84,7 +120,11 @@ class Draft:
         self._of_type: dict[str, list[int]] = {}
         for g, group in enumerate(groups.groups):
             self._of_type.setdefault(group.gpu_type, []).append(g)
-        self.placed: dict[str, Placed] = {}
+        self.placed: dict[str, Placed | Present] = {}
+        self.kept: Mapping[str, Present] = {}
+        self.changed: dict[str, None] = {}
+        self._kept_values: tuple[Sequence[float], ...] = ()
+        self._value_kept: dict[str, float] | None = None  # made when the first is asked for
         self.fixed: set[str] = set()
 
     # Values -------------------------------------------------------------------------------------------------------
@@ -115,6 +155,7 @@ class Draft:
         """Return an independent copy."""
         other = copy(self)
         other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
+        other.changed = dict(self.changed)
         other.free, other.left = list(self.free), list(self.left)
         other._with_free = [[dict(servers) for servers in buckets] for buckets in self._with_free]
         return other
@@ -131,8 +172,7 @@ class Draft:
             return False
         for server, count in shares:
             self._set(server, self.free[server] - count)
-        self.placed[job] = Placed(kind, gpus, shares, value)
-        self.value += value
+        self._note(job, Placed(kind, gpus, shares, value))
         return True
 
     def admit(self, wishes: Mapping[str, Wish]) -> None:
@@ -148,28 +188,57 @@ class Draft:
         for server, count in shares:
             self._set(server, self.free[server] - count)
         value = self.worth(job, kind, gpus, shares) if job in self.wishes else 0.0
-        self.placed[job] = Placed(kind, gpus, shares, value)
-        self.value += value
+        self._note(job, Placed(kind, gpus, shares, value))
 
-    def hold_all(self, jobs: Sequence[str], kept: Sequence[Kept], weights: Iterable[float]) -> None:
+    def hold_all(self, kept: Mapping[str, Present], weights: Sequence[float]) -> None:
         """Let unpinned jobs keep their GPUs, in this order; a job's gain counts with its weight."""
-        used: dict[int, int] = {}  # in the order in which servers are touched last, as :meth:`_set` leaves them
-        for each in kept:
-            for server, count in each.shares:
-                used[server] = used.pop(server, 0) + count
-        for server, count in used.items():
-            self._set(server, self.free[server] - count)
-        values = [weight * each.gain for weight, each in zip(weights, kept, strict=True)]
-        held = [Placed(each.kind, each.gpus, each.shares, value) for each, value in zip(kept, values, strict=True)]
-        self.placed.update(zip(jobs, held, strict=True))
+        if not kept:
+            return
+        _, _, shares, _, gains = zip(*kept.values(), strict=True)
+        self._use(shares)
+        values = (np.array(weights) * np.array(gains)).tolist()
+        self.kept = {**self.kept, **kept} if self.kept else kept
+        self._kept_values, self._value_kept = (*self._kept_values, values), None
+        self.placed = {**self.placed, **kept} if self.placed else dict(kept)
         self.value += sum(values)
+
+    def at(self, job: str) -> Placed:
+        """Return what a placed job has, with its worth."""
+        had = self.placed[job]
+        if isinstance(had, Present):
+            if self._value_kept is None:
+                self._value_kept = dict(zip(self.kept, chain.from_iterable(self._kept_values), strict=True))
+            had = self.placed[job] = Placed(had.kind, had.gpus, had.shares, self._value_kept[job])
+        return had
+
+    def _note(self, job: str, placed: Placed) -> None:
+        """Enter a job that has been given GPUs."""
+        self.placed[job] = placed
+        self.value += placed.value
+        self.changed.pop(job, None)
+        self.changed[job] = None
+
+    def _use(self, taken: Sequence[Shares]) -> None:
+        """Take GPUs from servers, which are left in the order in which they are touched last, as by :meth:`_set`."""
+        flat = np.fromiter(chain.from_iterable(chain.from_iterable(taken)), dtype=np.int64)
+        servers, counts = flat[::2], flat[1::2]
+        used = np.bincount(servers, weights=counts, minlength=len(self.free)).astype(np.int64)
+        last = np.zeros(len(self.free), dtype=np.int64)
+        last[servers] = np.arange(1, len(servers) + 1)
+        order = np.argsort(last, kind="stable")
+        order = order[last[order] > 0]
+        for server, count in zip(order.tolist(), used[order].tolist(), strict=True):
+            self._set(server, self.free[server] - count)
 
     def take_back(self, job: str) -> Placed:
         """Free a placed job's GPUs; returns its previous placement."""
         wish = self.wish(job)
         if wish is not None:  # it may be placed again
             self.wishes[job] = wish
-        had = self.placed.pop(job)
+        had = self.at(job)
+        del self.placed[job]
+        self.changed.pop(job, None)
+        self.changed[job] = None
         self.value -= had.value
         for server, count in had.shares:
             self._set(server, self.free[server] + count)
@@ -201,8 +270,7 @@ class Draft:
             return False
         server, value = shares[0][0], wish.weight * gain
         self._set(server, self.free[server] - gpus)
-        self.placed[job] = Placed(PACKED, gpus, shares, value)
-        self.value += value
+        self._note(job, Placed(PACKED, gpus, shares, value))
         return True
 
     def find(self, kind: int, group: int, gpus: int) -> Shares | None:

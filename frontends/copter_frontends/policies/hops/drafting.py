@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from copter_frontends.policies.hops.draft import Draft, Shares
+from copter_frontends.policies.hops.draft import Draft, Present, Shares, SharesOf
 from copter_frontends.policies.hops.formulation import NONE, Wish
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.latency_ratio import Weights
-from copter_frontends.policies.hops.presence import Present
 from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.policies.hops.shim import fill
 from copter_frontends.vocabulary import Allocation, Job
@@ -60,9 +59,9 @@ class Drafting:
         def late_wish(job: str) -> Wish | None:
             return self.wish(job) if job in book.offers else None
 
-        shares = {job: each.shares for job, each in self.present.items()}
-        draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
-        draft.hold_all(list(kept), [self.present[job] for job in kept], self.weight.of(kept))
+        draft = Draft(groups, groups.size, SharesOf(self.present), slowdown, self.stay_bonus, late_wish)
+        present = self.present if kept is self.held else {job: self.present[job] for job in kept}
+        draft.hold_all(present, self.weight.of(present))
         draft.fixed.update(job for job in self.pins if job in kept)
         return draft
 
@@ -74,18 +73,21 @@ class Drafting:
         value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
         if value <= draft.value + ROUNDING * abs(draft.value):
             return None
-        pinned.hold_all(list(kept), [present[job] for job in kept], kept.values())
+        pinned.hold_all({job: present[job] for job in kept}, list(kept.values()))
         pinned.admit(draft.wishes)
         fill(pinned)
         return pinned
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
-        had = draft.held
-        return {
-            job: self.held[job] if had.get(job) == each.shares else self.allocation(each.shares)
-            for job, each in draft.placed.items()
-        }
+        held, placed = self.held, draft.placed
+        result = dict(held) if draft.kept is self.present else {job: held[job] for job in draft.kept}
+        for job in draft.changed:
+            result.pop(job, None)
+            if job in placed:
+                shares = placed[job].shares
+                result[job] = held[job] if draft.held.get(job) == shares else self.allocation(shares)
+        return result
 
     def allocation(self, shares: Shares) -> Allocation:
         """Return the servers and GPUs that a draft gave a job as an Allocation."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +23,7 @@ MOST_ROWS = 1024  # up to this many rows, these programs are solved faster by pr
 MOST_USAGES = 4096  # most cached usage blocks; the oldest is dropped first
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """A job in the service window.
 
     Attributes

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
+
+import numpy as np
 
 from copter.errors import SettingsError
 from copter_frontends.vocabulary import Job
@@ -179,11 +181,14 @@ class Weights(Mapping[str, float]):
         value = ((self._values[job_id] + self._bias) / self._largest) ** self._power
         return value if value > LEAST else LEAST
 
-    def of(self, ids: Iterable[str]) -> list[float]:
+    def of(self, ids: Collection[str]) -> list[float]:
         """Return the weights of many jobs."""
-        values, bias, largest, power = self._values, self._bias, self._largest, self._power
-        each = [((values[job_id] + bias) / largest) ** power for job_id in ids]
-        return each if min(each, default=1.0) > LEAST else [max(weight, LEAST) for weight in each]
+        each = np.fromiter(map(self._values.__getitem__, ids), dtype=np.float64, count=len(ids))
+        each = (each + self._bias) / self._largest
+        if self._power != 1.0:
+            each = np.array([one**self._power for one in each.tolist()])
+        weights: list[float] = np.maximum(each, LEAST).tolist()
+        return weights
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -187,6 +187,10 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             else:
                 self.update_job(job_id, **facts)
 
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Store the progress of many jobs; on an error none is stored."""
+        super().update_progress(progress)
+
     def remove_job(self, job_id: str) -> None:
         """Delete a job and free its GPUs; its latency ratio counts for the recent average."""
         job, service = self.job(job_id), self.service[job_id]
@@ -229,7 +233,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
         present = self._presence.of(self.held, self.jobs, self.groups)
-        self.standings.update(now_s, self.jobs, self.service, self._chosen, present)
+        self.standings.update(now_s, self.jobs, self.service, self.services, self._chosen, present)
         due = self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
         weight = Weights(self.standings.queue.values, self.fairness, self.standings.priorities())
         drafting = Drafting(

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from itertools import takewhile
 
-from copter_frontends.policies.hops.draft import Shares, gain_on
+from copter_frontends.policies.hops.draft import Present, gain_on
 from copter_frontends.policies.hops.formulation import NONE
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.offers import PACKED, SPREAD
 from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.vocabulary import Allocation, Job
-
-
-class Present(NamedTuple):
-    """A running job's GPUs.
-
-    Attributes
-    ----------
-    kind, gpus : int
-        PACKED on one server, SPREAD on several; number of GPUs.
-    shares : Shares
-    column : int
-        Column of the job's offers; -1 for none, as on servers of several groups.
-    gain : float
-        Its gain there, with the bonus for staying; zero without such an offer.
-    """
-
-    kind: int
-    gpus: int
-    shares: Shares
-    column: int
-    gain: float
 
 
 class Presence:
@@ -55,14 +34,16 @@ class Presence:
         """Note that a job has lost its GPUs, or has others."""
         self._made.pop(job_id, None)
 
-    def of(
-        self, held: Mapping[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups
-    ) -> Mapping[str, Present]:
-        """Return the entries of all jobs that have GPUs, in any order; only those that are not known are made."""
+    def of(self, held: dict[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups) -> Mapping[str, Present]:
+        """Return the entries of all jobs that have GPUs, in the order of `held`; only unknown ones are made.
+
+        What a job holds anew is last in `held`, and so are all entries that are not known.
+        """
         if self._groups is not groups or self._changes != self.book.changes:
             self._made.clear()
             self._groups, self._changes = groups, self.book.changes
-        for job_id in held.keys() - self._made.keys():
+        fresh = list(takewhile(lambda job_id: job_id not in self._made, reversed(held)))
+        for job_id in reversed(fresh):
             self._made[job_id] = self._present(jobs[job_id], held[job_id], groups)
         return self._made
 

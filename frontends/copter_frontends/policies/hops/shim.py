@@ -156,10 +156,10 @@ def _fill_once(draft: Draft) -> bool:
                 for v, n, c in zip(value.tolist(), o.gpus[fits].tolist(), fits.tolist(), strict=True)
             ]
     free = draft.free
-    beside = [(job, had) for job, had in draft.placed.items() if free[had.shares[0][0]] and had.kind == PACKED]
-    for job, had in beside:
+    beside = [job for job, had in draft.placed.items() if free[had.shares[0][0]] and had.kind == PACKED]
+    for job in beside:
         if job not in draft.fixed:
-            offers += _growths(draft, job, had)
+            offers += _growths(draft, job, draft.at(job))
     done = False
     for _, _, job, column, grows in sorted(offers):
         if draft.idle == 0:
@@ -186,12 +186,12 @@ def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, st
 
 
 def _grow(draft: Draft, job: str, column: int) -> bool:
-    had = draft.placed[job]
+    had = draft.at(job)
     gpus, server = int(draft.wish_of(job).offers.gpus[column]), had.shares[0][0]
     if gpus <= had.gpus or gpus - had.gpus > draft.free[server] or had.kind != PACKED:
         return False
     draft.take_back(job)
-    if draft.put(job, PACKED, gpus, ((server, gpus),)) and draft.placed[job].value > had.value:
+    if draft.put(job, PACKED, gpus, ((server, gpus),)) and draft.at(job).value > had.value:
         return True
     if job in draft.placed:
         draft.take_back(job)
@@ -208,18 +208,18 @@ def swap(draft: Draft) -> bool:
             server = had.shares[0][0]
             table = best.get(int(draft.groups.group[server]))
             if table is not None:
-                more = table[min(had.gpus + draft.free[server], len(table) - 1)][0] - had.value
+                more = table[min(had.gpus + draft.free[server], len(table) - 1)][0] - draft.at(job).value
                 if more > 1e-9:
                     trades.append((-more, job))
     done = False
     for _, job in sorted(trades):
-        had, server = draft.placed[job], draft.placed[job].shares[0][0]
+        had, server = draft.at(job), draft.placed[job].shares[0][0]
         table = best[int(draft.groups.group[server])]
         value, other, gpus = table[min(had.gpus + draft.free[server], len(table) - 1)]
         if other in draft.placed or value <= had.value:
             continue
         draft.take_back(job)
-        if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.placed[other].value > had.value:
+        if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.at(other).value > had.value:
             done = True
             continue
         if other in draft.placed:

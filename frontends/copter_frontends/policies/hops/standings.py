@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter, is_
 
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.policies.hops.draft import Present
 from copter_frontends.policies.hops.formulation import NONE
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.latency_ratio import LEAST, LatencyQueue, Priority, Standing
-from copter_frontends.policies.hops.presence import Present
-from copter_frontends.policy_kit import Service
+from copter_frontends.policy_kit import BookedService, ServiceBook
 from copter_frontends.vocabulary import Job
+
+Floats = NDArray[np.float64]
+_ROW = attrgetter("row")
 
 
 class Standings:
@@ -30,7 +37,7 @@ class Standings:
         self._done: dict[str, float] = {}  # estimated progress, for priorities that depend on the remaining work
         self._updated_s = 0.0
 
-    def remove(self, job: Job, service: Service, now_s: float | None) -> None:
+    def remove(self, job: Job, service: BookedService, now_s: float | None) -> None:
         """Delete a job; its latency ratio at `now_s` counts for the recent average if a plan has been made."""
         known = self.queue.values.pop(job.id, None) is not None
         if job.id in self.book.age_s and now_s is not None:
@@ -42,7 +49,8 @@ class Standings:
         self,
         now_s: float,
         jobs: Mapping[str, Job],
-        service: Mapping[str, Service],
+        service: Mapping[str, BookedService],
+        services: ServiceBook,
         running: Iterable[str],
         present: Mapping[str, Present],
     ) -> None:
@@ -52,7 +60,9 @@ class Standings:
         ----------
         now_s : float
         jobs : mapping of job id to Job
-        service : mapping of job id to Service
+        service : mapping of job id to BookedService
+        services : ServiceBook
+            The book of these.
         running : iterable of job ids
             Jobs with GPUs in the last plan; they are assumed to have run at the estimated speed since then.
         present : mapping of job id to Present
@@ -62,12 +72,17 @@ class Standings:
         elapsed_s, self._updated_s = max(now_s - self._updated_s, 0.0), now_s
         known = jobs if len(ages) == len(jobs) else [job_id for job_id in jobs if job_id in ages]
 
-        def waits(ids: Iterable[str]) -> list[float]:
-            since = [now_s - jobs[job_id].submit_s - service[job_id].executed_s for job_id in ids]
-            return [wait_s if wait_s > 0.0 else 0.0 for wait_s in since]
+        def waits(ids: Collection[str]) -> Floats:
+            every = service.values() if ids is jobs else map(service.__getitem__, ids)
+            rows = np.fromiter(map(_ROW, every), dtype=np.int64, count=len(ids))
+            return np.maximum(now_s - services.submit_s[rows] - services.executed_s[rows], 0.0)
 
         def ratios(ids: Collection[str]) -> list[float]:
-            return [wait_s / max(ages[job_id], LEAST) for job_id, wait_s in zip(ids, waits(ids), strict=True)]
+            aligned = ids is jobs and all(map(is_, ages, jobs))  # as they are where none was forgotten in between
+            every = ages.values() if aligned else map(ages.__getitem__, ids)
+            age_s = np.fromiter(every, dtype=np.float64, count=len(ids))
+            found: list[float] = (waits(ids) / np.maximum(age_s, LEAST)).tolist()
+            return found
 
         if order.priority == "lr":  # waiting over age, of all jobs, in every plan; progress does not count
             order.renew(now_s, known, ratios)
@@ -79,7 +94,7 @@ class Standings:
             left = 1.0 - max(had.progress, self._done.get(job_id, 0.0))
             wanted = self.book.requirements[job_id]
             return Standing(
-                wait_s=waits([job_id])[0],
+                wait_s=float(waits([job_id])[0]),
                 age_s=age_s,
                 left_s=age_s * left,
                 served_gpu_s=had.gpu_s,

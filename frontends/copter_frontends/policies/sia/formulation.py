@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import compress, repeat
 from typing import Any
@@ -104,6 +105,7 @@ class SiaFormulation:
         self.jobs = JobBook()
         self.stranded: set[str] = set()
         self._arrivals = 0
+        self._ends: dict[str, list[float]] = {}
         self.preference = self._preference()
         self.has_preference = bool(self.preference.any())
         self._follow_capacity()
@@ -133,6 +135,7 @@ class SiaFormulation:
         state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
         state.rows, state.limits = rows, limits
         state.phase = self.goodput.phase(job.application, 0.0)
+        state.ends = self._ends_of(job.application)
         numbers = self.jobs.numbers[state.row]
         numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
         numbers["tie_scale"] = 1.0 + TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
@@ -169,7 +172,7 @@ class SiaFormulation:
         if outdated:
             state.hints = hints
         if progress is not None:
-            phase = self.goodput.phase(state.job.application, progress)
+            phase = bisect_right(state.ends, progress)
             known = self.estimator is None or state.job.own_goodput is not None
             outdated = outdated or (phase != state.phase and known)
             state.progress, state.phase = progress, phase
@@ -177,11 +180,14 @@ class SiaFormulation:
             self._rebase(state)
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
-        """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1."""
-        jobs, phase_at, known, growth = self.jobs, self.goodput.phase, self.bases.known, self.semantics.growth
-        for job_id, done in progress.items():
-            state = jobs[job_id]
-            state.progress, phase = done, phase_at(state.job.application, done)
+        """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1.
+
+        Raises UnknownJobError, and nothing is changed, if an id is unknown.
+        """
+        known, growth = self.bases.known, self.semantics.growth
+        states = self.jobs.states(progress)
+        for state, done in zip(states, progress.values(), strict=True):
+            state.progress, phase = done, bisect_right(state.ends, done)
             if phase != state.phase:
                 state.phase = phase
                 base = known.get((state.limits, phase, state.most_gpus if growth else 0))
@@ -479,11 +485,21 @@ class SiaFormulation:
 
     def _take(self, state: JobState, base: Base) -> None:
         """Use these base values for a job from now on; a job that could run nowhere (stranded) can run again."""
-        state.base, smallest, state.live_base, holed = base
+        values, smallest, state.live_base, holed = base
+        state.base = values
         if self.stranded:
             self.stranded.discard(state.job.id)
-        own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
-        self.jobs.rebase(state.row, smallest, own_base, holed)
+        column = state.column
+        self.jobs.rebase(state.row, smallest, values.item(column) if column != IDLE else 0.0, holed)
+
+    def _ends_of(self, application: str) -> list[float]:
+        """Return the ends of an application's phases, without the last one's; jobs share the list."""
+        ends = self._ends.get(application)
+        if ends is None:
+            ends = self._ends[application] = []
+            while (end := self.goodput.phase_end(application, len(ends))) < 1.0:
+                ends.append(end)
+        return ends
 
     def quota(self, tenant: str | None) -> int | None:
         """Return the most GPUs of a tenant's jobs together; None without a quota."""

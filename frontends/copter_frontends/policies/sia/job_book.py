@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,8 @@ class JobState:
         Fraction of training done.
     phase : int
         Phase of the goodput model at this progress.
+    ends : list of float
+        Fractions of training at which its phases end, without the last one's.
     column, pinned : int
         Present configuration, and configuration to which the job is fixed; IDLE for none.
     most_gpus : int
@@ -88,6 +91,7 @@ class JobState:
     hints: TrainingHints | None = None
     progress: float = 0.0
     phase: int = 0
+    ends: list[float] = field(default_factory=list)
     column: int = IDLE
     pinned: int = IDLE
     most_gpus: int = 0
@@ -115,8 +119,9 @@ class JobBook(dict[str, JobState]):
             self._numbers["restarts"][list(self._restarts)] = list(self._restarts.values())
             self._restarts = {}
         if self._rebased:
-            rows, values = list(self._rebased), np.array(list(self._rebased.values()))
-            for name, each in zip(("smallest", "own_base", "holed"), values.T, strict=True):
+            rows, many = list(self._rebased), 3 * len(self._rebased)
+            values = np.fromiter(chain.from_iterable(self._rebased.values()), dtype=np.float64, count=many)
+            for name, each in zip(("smallest", "own_base", "holed"), values.reshape(-1, 3).T, strict=True):
                 self._numbers[name][rows] = each
             self._numbers["rebased"][rows] = self._numbers["stale"][rows] = True
             self._rebased = {}
@@ -136,6 +141,13 @@ class JobBook(dict[str, JobState]):
             return self[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+
+    def states(self, job_ids: Collection[str]) -> list[JobState]:
+        """Return many jobs' states; raises UnknownJobError."""
+        try:
+            return list(map(self.__getitem__, job_ids))
+        except KeyError:
+            return [self.state(job_id) for job_id in job_ids]
 
     def require_new(self, job_id: str) -> None:
         """Raise DuplicateJobError if the id is known."""

@@ -34,13 +34,18 @@ def place(
     PlacementError
         If a pinned job does not fit on its nodes.
     """
+    refused = False
     while True:
         fixed = reservations.in_place(assignment.column, held, pins)
         try:
-            return placer.place(as_plan(assignment), held, fixed)[0]
+            placed = placer.place(as_plan(assignment), held, fixed)[0]
         except PlacementError as error:
             if error.job_id is None or error.job_id in fixed:
                 raise
             assignment.refuse(error.job_id)
             fill(assignment)
+            refused = True
+            continue
+        if refused:
             assignment.evaluate()
+        return placed

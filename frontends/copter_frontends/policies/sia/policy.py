@@ -10,7 +10,7 @@ from copter import Model, Settings, Solution, Status
 from copter.errors import SettingsError
 from copter.runtime.collector import uncollected
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.placement import Placer
 from copter_frontends.policies.sia.building import FormulationBuilder
@@ -163,6 +163,12 @@ class SiaPolicy(LpPolicy):
                     check_facts(job_id, facts)
                     self.formulation.update_job(job_id, **facts)
             self.formulation.note_progress(alone)
+
+    def update_progress(self, progress: Mapping[str, float]) -> None:
+        """Set the progress of many jobs; on an error none is taken in."""
+        with self.edit_clock:
+            checked_progress(progress)
+            self.formulation.note_progress(progress)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a job; raises UnknownJobError if its id is unknown."""

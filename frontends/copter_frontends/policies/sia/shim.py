@@ -21,7 +21,13 @@ SUPPORT = 1e-9  # smaller columns count as zero
 
 
 class Assignment:
-    """The jobs' columns, and the remaining GPUs of each type."""
+    """The jobs' columns, and the remaining GPUs of each type.
+
+    Attributes
+    ----------
+    full : bool array (n,)
+        Configurations for which no node has room.
+    """
 
     def __init__(self, formulation: SiaFormulation) -> None:
         self.formulation = formulation
@@ -30,7 +36,7 @@ class Assignment:
         )
         self.spare: list[float] = [float(formulation.model.count(row.key)) for row in formulation.rows]
         self.column: dict[str, int] = {}
-        self.refused: dict[str, set[int]] = {}
+        self.full = np.zeros(len(formulation.gpus), dtype=bool)
         self.objective = 0.0
 
     def fits(self, job_id: str, column: int) -> bool:
@@ -75,8 +81,13 @@ class Assignment:
             self.spare[at] += sign * float(self.formulation.rows[at].usage[column])
 
     def refuse(self, job_id: str) -> None:
-        """Release a job's GPUs and do not offer the configuration again, because no node has room for it."""
-        self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
+        """Release a job's GPUs, because no node has room for them.
+
+        The configuration is not offered again, to no job, nor is a larger one of the type: another job would find no
+        more room (S12).
+        """
+        form, column = self.formulation, self.give_back(job_id)
+        self.full |= (form.kind == form.kind[column]) & (form.gpus >= form.gpus[column])
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
@@ -195,7 +206,7 @@ def complete(assignment: Assignment, bound: float) -> None:
 def fill(assignment: Assignment) -> None:
     """Give idle jobs the best configuration that the remaining GPUs allow, most value per GPU first (S12)."""
     formulation = assignment.formulation
-    usable = np.flatnonzero(formulation.gpus <= assignment.left[formulation.kind])
+    usable = np.flatnonzero((formulation.gpus <= assignment.left[formulation.kind]) & ~assignment.full)
     if len(usable) == 0:
         return
     offers: list[tuple[float, str, NDArray[np.int64]]] = []
@@ -205,7 +216,7 @@ def fill(assignment: Assignment) -> None:
         if state.pinned != IDLE:
             continue
         # Idle jobs have no restart factor, so jobs with equal base, weight and bonus have the same offer.
-        alone = state.column != IDLE or job_id in assignment.refused
+        alone = state.column != IDLE
         numbers = formulation.jobs.numbers[state.row]
         like = (id(state.base), float(numbers["worth"]), float(numbers["bonus"]))
         known = None if alone else seen.get(like)
@@ -213,7 +224,6 @@ def fill(assignment: Assignment) -> None:
             values = formulation.values(job_id)[usable]
             order = np.argsort(-values, kind="stable")
             order = usable[order[values[order] > 0]]
-            order = order[~np.isin(order, list(assignment.refused.get(job_id, ())))]
             best = float((values / formulation.gpus[usable]).max())
             known = (best, order)
             if not alone:
