@@ -11,6 +11,7 @@ HADAR = "--jobs 12 --seeds 1 --scale 0.05"
 HOPS = "--jobs 12 --seeds 1 --scale 0.05"
 SIA = "--workloads 1 --jobs 8"
 COPTER = "--gpus 448 --hours 0.2 --seeds 1"
+NOT_KEPT = "--keep="
 CHRONUS = "--share 0.05 --days 0.1 --seeds 1"
 PROBES = {
     "chronus_density.py": f"{CHRONUS} --densities 1.2",
@@ -26,7 +27,7 @@ PROBES = {
     "copter_building.py": COPTER,
     "copter_figure_4_6.py": COPTER,
     "copter_figures.py": COPTER,
-    "copter_table_4_1.py": COPTER,
+    "copter_table_4_1.py": f"{COPTER} {NOT_KEPT}",
     "finish_time_fairness.py": SIA,
     "gavel_reference.py": "--only philly_5",
     "hadar_changes.py": HADAR,
@@ -88,6 +89,8 @@ class Table:
         return [*self.command.split(), *PROBES[self.script].split()]
 
 
+KEPT = "docs/results/tables/kept"
+"""Where figures of runs that take hours are kept, each with its date and commit; one to be made again is taken out."""
 DRAWS = "of the workloads"
 METHODS = "copter,copter-prices,copter-newton,copter-basis,copter-rounded"
 TRIO = "--policies sia,pollux,gavel"
@@ -145,6 +148,13 @@ TABLES = [
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 3", DRAWS),
     Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", DRAWS),
+    Table("table_3_3_thesis", "table_3_3.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
+    Table(
+        "table_3_4_thesis",
+        "table_3_4.py --policies sia,gavel,gavel-finish-time-fairness --workloads 5 --semantics thesis",
+        DRAWS,
+    ),
+    Table("fairness_thesis", "finish_time_fairness.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", DRAWS),
     *(
         Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
@@ -188,6 +198,21 @@ TABLES = [
             f"--plan-latency {times}",
         )
         for times in (0, 1, 50)
+    ),
+    *(
+        Table(
+            f"table_4_1_day_{gpus}",
+            f"copter_table_4_1.py --gpus {gpus} --hours 24 --threads 1 --policies {policies} "
+            f"--keep {KEPT}/table_4_1_day.jsonl --save-every 100",
+            "0",
+        )
+        for gpus, policies in ((10000, "copter,pop-copter"), (25000, "copter"))
+    ),
+    Table(
+        "table_4_1_hours",
+        "copter_table_4_1.py --gpus 10000 --hours 4 --threads 1 --policies copter,lp-star,pop-copter "
+        f"--keep {KEPT}/table_4_1_hours.jsonl --save-every 100",
+        "0",
     ),
     Table("copter_building", "copter_building.py --gpus 10000 --hours 0.5", "0"),
     Table("table_4_1_methods", f"copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies {METHODS}", "0"),
