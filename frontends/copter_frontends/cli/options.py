@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.vocabulary.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "deja_vu", "shim", "quota", "reserve")
 """Options that only the policy ``sia`` has."""
 
 OWN_OPTIONS = {
@@ -90,6 +90,7 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
+    deja_vu: bool = False
     window_hours: float | None = None
     deadline_s: float | None = None
     shim: Shim | None = None

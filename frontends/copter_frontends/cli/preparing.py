@@ -80,6 +80,8 @@ def prepare(
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, inputs)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
+        if asked.deja_vu:
+            semantics = replace(semantics, deja_vu=True)
         if asked.shim is not None:
             semantics = replace(semantics, shim=asked.shim)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
