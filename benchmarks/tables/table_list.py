@@ -242,9 +242,11 @@ TABLES = [
     Table("chronus_prototype", "chronus_prototype.py"),
     Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 5 --online", "0 to 4"),
     *(
-        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what}")
-        for what in ("jobs", "gpus", "heterogeneity", "network", "batch", "mix")
+        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what} --seeds 5", "0 to 4")
+        for what in ("jobs", "network", "batch", "mix")
     ),
+    Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online", "0 to 4"),
+    Table("hare_heterogeneity", "hare_weighted_jct.py --vary heterogeneity --seeds 10 --online", "0 to 9"),
     Table("hare_switching", "hare_switching.py", "0"),
     Table("hare_ratio", "hare_ratio.py"),
     Table("hare_order", "hare_order.py --seeds 10", "0 to 9"),

@@ -178,6 +178,8 @@ def _own(asked: SimulateOptions) -> Mapping[str, Any]:
         return {"unmeasured": asked.unmeasured}
     names = ("fairness", "priority", "stay_bonus")
     given = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
+    if asked.profiling:
+        given["profiling"] = True
     return given if asked.sensitivity is None else {**given, "rules": OfferRules(threshold=asked.sensitivity)}
 
 

@@ -171,7 +171,8 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option(
     "--profiling",
     is_flag=True,
-    help="Chronus, Hare: run jobs of kinds not seen before for some minutes first, to measure their speed.",
+    help="Chronus, Hare, Hops: run jobs of kinds not seen before for some minutes first, to measure their speed (Hops: "
+    "on --cluster hops-64 or hops-512).",
 )
 @click.option(
     "--ageing",
