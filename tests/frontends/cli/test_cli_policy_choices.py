@@ -61,6 +61,13 @@ def test_hops_profiles_the_jobs_of_its_own_clusters_first() -> None:
     assert plain.run().summary()["avg_jct_h"] < result.summary()["avg_jct_h"], "profiling takes time"
 
 
+def test_what_hops_measures_is_not_saved_and_that_is_said_before_the_run() -> None:
+    given = ["simulate", "hops", "--cluster", "hops-64", "--profiling", "--save", "no/such/folder/run"]
+    found = CliRunner().invoke(cli, given)
+    assert found.exit_code == 2
+    assert "not part of a saved run" in found.output
+
+
 def test_hops_cannot_profile_jobs_of_which_no_iteration_is_known() -> None:
     found = CliRunner().invoke(cli, ["simulate", "hops", "--gpus", "56", "--jobs", "4", "--profiling"])
     assert found.exit_code == 2
