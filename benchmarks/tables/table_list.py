@@ -135,7 +135,7 @@ TABLES = [
     Table("hadar_table3", "hadar_table3.py --seeds 10", "0 to 9"),
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3"),
-    Table("hops_table3", "hops_table3.py --seeds 3"),
+    Table("hops_table3", "hops_table3.py --seeds 10", "0 to 9"),
     Table("hops_table4", "hops_table4.py --seeds 3"),
     Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", "0 to 4"),
     Table("hops_figure_6", "hops_estimator.py --seeds 3"),
@@ -185,6 +185,7 @@ TABLES = [
     Table("sia_figure_3_9", "sia_curves.py 3.9 --workloads 3 --json", DRAWS),
     Table("sia_gpt", "sia_curves.py gpt --json", DRAWS),
     Table("sia_figure_3_10", f"sia_figures.py 3.10 {TRIO} --points 1,2,4,8,16,32 --hours 0.25 --json", DRAWS),
+    Table("sia_figure_3_10_hours", "sia_figures.py 3.10 --policies sia,gavel --points 1,8,32 --hours 2", DRAWS),
     Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60", DRAWS),
     Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 2", "0, 1"),
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),
@@ -212,9 +213,9 @@ TABLES = [
         for gpus, policies in ((10000, "copter,pop-copter"), (25000, "copter"))
     ),
     Table(
-        "table_4_1_hours",
-        "copter_table_4_1.py --gpus 10000 --hours 4 --threads 1 --policies copter,lp-star,pop-copter "
-        f"--keep {KEPT}/table_4_1_hours.jsonl --save-every 100",
+        "table_4_1_hour",
+        "copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies copter,lp-star,pop-copter "
+        f"--keep {KEPT}/table_4_1_hour.jsonl --save-every 100",
         "0",
     ),
     Table("copter_building", "copter_building.py --gpus 10000 --hours 0.5", "0"),
@@ -235,16 +236,13 @@ TABLES = [
     Table("chronus_figure_9", "chronus_mixes.py --share 0.1 --days 3"),
     Table("chronus_figure_9_helios", "chronus_mixes.py --trace helios --share 0.1 --days 3 --mixes mix2"),
     Table("chronus_density", "chronus_density.py --share 0.05 --days 2"),
-    Table("chronus_noise", "chronus_noise.py --share 0.05 --days 2"),
+    Table("chronus_noise", "chronus_noise.py --share 0.05 --days 2 --seeds 5", "0 to 4"),
     Table("chronus_lease_length", "chronus_lease_length.py --share 0.05 --days 2"),
-    Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2"),
+    Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2 --seeds 5", "0 to 4"),
     Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4"),
     Table("chronus_prototype", "chronus_prototype.py"),
     Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 5 --online", "0 to 4"),
-    *(
-        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what} --seeds 5", "0 to 4")
-        for what in ("jobs", "network", "batch", "mix")
-    ),
+    *(Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what}") for what in ("jobs", "network", "batch", "mix")),
     Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online", "0 to 4"),
     Table("hare_heterogeneity", "hare_weighted_jct.py --vary heterogeneity --seeds 10 --online", "0 to 9"),
     Table("hare_switching", "hare_switching.py", "0"),
