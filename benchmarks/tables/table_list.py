@@ -210,7 +210,7 @@ TABLES = [
             f"--keep {KEPT}/table_4_1_day.jsonl --save-every 100",
             "0",
         )
-        for gpus, policies in ((10000, "copter,pop-copter"), (25000, "copter"))
+        for gpus, policies in ((10000, "copter,pop-copter"),)
     ),
     Table(
         "table_4_1_hour",
