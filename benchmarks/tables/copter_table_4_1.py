@@ -140,7 +140,9 @@ def unfinished(kept: str, asked: argparse.Namespace) -> Path | None:
     return Path(f"{asked.keep}.{zlib.crc32(kept.encode()):08x}.run")
 
 
-def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int, saved: Path | None) -> dict[str, Any]:
+def run(
+    name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int, saved: Path | None = None
+) -> dict[str, Any]:
     """One policy from the first job to the last, or from where it was last saved."""
     checkout = commit()
     if saved is not None:

@@ -28,6 +28,7 @@ from copter_frontends.vocabulary import Job
 from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 CLUSTER = "sia-het"
+ORACLE_GROWTH = None  # what is known need not be approached in steps
 PROFILING_S = 20.0  # on each GPU type, thesis 3.3.2
 
 ROUND_S = 60.0
@@ -60,7 +61,7 @@ SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 PROFILINGS: dict[str, dict[str, Any]] = {
-    "oracle": {"growth": None},  # what is known need not be approached in steps
+    "oracle": {"growth": ORACLE_GROWTH},
     "two counts": {"profiling": "bootstrap", "profiled_gpus": 2},
     "deja vu": {"profiling": "bootstrap", "deja_vu": True},
 }

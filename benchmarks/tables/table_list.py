@@ -241,7 +241,7 @@ TABLES = [
     Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2 --seeds 5", "0 to 4"),
     Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4"),
     Table("chronus_prototype", "chronus_prototype.py"),
-    Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 5 --online", "0 to 4"),
+    Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 10 --online", "0 to 9"),
     *(Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what}") for what in ("jobs", "network", "batch", "mix")),
     Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online", "0 to 4"),
     Table("hare_heterogeneity", "hare_weighted_jct.py --vary heterogeneity --seeds 10 --online", "0 to 9"),

@@ -165,7 +165,9 @@ class SimulateOptions:
         if self.compare and self.save:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
         if self.save is not None and self.profiling and self.policy == "hops":
-            raise click.UsageError("--save: the database of what Hops's --profiling measures is not part of a saved run")
+            raise click.UsageError(
+                "--save: the database of what Hops's --profiling measures is not part of a saved run"
+            )
         if self.load is not None and (self.jobs is not None or self.trace is not None):
             raise click.UsageError("--load N makes as many jobs as are that load: leave out --jobs and --trace")
         if self.load is not None and self.on_testbed:
