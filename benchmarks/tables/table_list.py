@@ -161,6 +161,7 @@ TABLES = [
         Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
         for name in ("p", "round", "adaptivity", "profiling")
     ),
+    Table("sweep_profiling_40", "sweeps.py profiling --workloads 5 --jobs 40", DRAWS),
     Table("rigid_only", "rigid_only.py --workloads 5", DRAWS),
     Table("time_sharing", "time_sharing.py --workloads 3 --restart-s 30", DRAWS),
     Table("time_sharing_measured_starts", "time_sharing.py --workloads 3", DRAWS),
