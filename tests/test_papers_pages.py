@@ -92,6 +92,8 @@ POLICIES = (
     *("Sia", "Pollux", "Gavel", "Shockwave", "Themis", "Tiresias", "YARN", "POP", "DeDe", "Hadar", "Hops", "Hare"),
     *("Chronus", "EDF", "3Sigma", "GENIE", "SRTF", "AlloX", "LP-Top", "LP-All"),
 )
+FIRST_CELLS = {*POLICY_NAMES, *(each.lower() for each in POLICIES)}
+"""What a row of results begins with if it is a policy's."""
 PAGES = sorted(PAPERS.glob("*.md"))
 
 
@@ -122,6 +124,9 @@ def not_made(page: str, read: Callable[[str], str]) -> list[str]:
         tables = " ".join(read(each) for each in linked).lower()
         named = (each for each in POLICIES if re.search(rf"(?<![\w-]){each}(?![\w-]|'s public)", said))
         wrong += [f"{each}: {said[:60]}" for each in named if each.lower() not in tables]
+        row = re.match(r"\| ([a-z0-9][\w-]*)", said)
+        if row and row[1] in FIRST_CELLS and row[1] not in tables:
+            wrong.append(f"{row[1]}: {said[:60]}")
     for command, link in re.findall(rf"`([^`\[]*\.py[^`\[]*)`[^`\[\n|]{{0,40}}\n?\(?\[as printed{LINK}", page):
         made = read(link).splitlines()[0]
         script, *options = command.split()
@@ -150,6 +155,41 @@ def test_what_was_not_made_is_found() -> None:
     assert not_made(f"# A\n\n`f.py --policies sia,pollux` ({link})", read) == ["pollux: f.py --policies sia,pollux"]
     assert not_made(f"# A\n\n`f.py --workloads 5` ({link})", read) != []
     assert not_made(f"# A\n\n| {link} | Shockwave 3 |", read) != []
+    assert not_made(f"# A\n\n{link}\n\n| policy | JCT |\n|---|---|\n| sia | 1 |\n| gavel | 2 |", read) == []
+    assert not_made(f"# A\n\n{link}\n\n| policy | JCT |\n|---|---|\n| sia | 1 |\n| tiresias | 2 |", read) != []
+
+
+NUMBER_TO_NUMBER = r"(\d[\d,]*(?:\.\d+)?)%? to (\d[\d,]*(?:\.\d+)?)"
+
+
+def not_printed(page: str, read: Callable[[str], str]) -> list[str]:
+    """The ranges "(least to most)" of a paragraph or row that no table which it links, or its section, has printed.
+
+    A range is printed if those of the table, or a hundred times them, round to it.
+    """
+    wrong = []
+    for said, linked in statements(page):
+        printed = re.findall(NUMBER_TO_NUMBER, " ".join(map(read, linked)))
+        known = [[float(end.replace(",", "")) * times for end in ends] for ends in printed for times in (1, 100)]
+        for ends in re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", re.sub(r"\]\([^)]*\)", "]", said)):
+            near = [0.5001 * 10.0 ** -len(end.partition(".")[2]) for end in ends]
+            told = [float(end.replace(",", "")) for end in ends]
+            if not any(all(abs(a - b) <= e for a, b, e in zip(told, each, near, strict=True)) for each in known):
+                wrong.append(f"{' to '.join(ends)}: {said[:60]}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_range_that_a_page_states_beside_a_table_is_printed_in_it(page: Path) -> None:
+    assert not_printed(page.read_text(), lambda link: (PAPERS / link).read_text()) == []
+
+
+def test_a_range_that_was_not_made_is_found() -> None:
+    read = {"../results/tables/a.txt": "sia 1.93 (1.788 to 2.081), 0.064 to 0.12, 1,234"}.__getitem__
+    link = "[as printed](../results/tables/a.txt)"
+    assert not_printed(f"# A\n\n{link}: 1.93 (1.79 to 2.08), 9% (6.4% to 12%)", read) == []
+    assert not_printed(f"# A\n\n| {link} | 1.93 (1.70 to 2.08) |", read) != []
+    assert not_printed(f"# A\n\n| {link} | 1.93 (1.79 to 1,235) |", read) != []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)

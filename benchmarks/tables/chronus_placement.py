@@ -1,6 +1,6 @@
 """Round-up on and off, and three placements of best-effort jobs, by the share of odd job sizes (Fig. 8).
 
-python benchmarks/tables/chronus_placement.py --share 0.05 --days 3
+python benchmarks/tables/chronus_placement.py --share 0.05 --days 3 [--density 3]
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_papers.chronus.workload import table_source
+from copter_papers.chronus.workload import table_source, with_density
 
 PAPER = [
     "round-up lowers wDMR, the less the more odd sizes there are (Fig. 8(a))",
@@ -22,6 +22,7 @@ def main() -> None:
     """Run Chronus with each switch at each share of odd sizes (made-up jobs: the Philly trace has hardly any)."""
     command = options(__doc__, "chronus")
     command.add_argument("--hostile-shares", default="0.05,0.2,0.4")
+    command.add_argument("--density", type=float, default=1.0, help="times as many jobs (default 1)")
     command.set_defaults(trace="helios")
     asked = command.parse_args()
     cluster = cluster_of(asked)
@@ -30,7 +31,7 @@ def main() -> None:
         asked.hostile = share
 
         def runs(seed: int) -> Iterator[tuple[str, Outcome]]:
-            work = workload_of(asked, "mix2", seed)
+            work = with_density(workload_of(asked, "mix2", seed), asked.density, seed)
             for round_up, style in CASES:
                 policy = make_policy("chronus", cluster, source, work, round_up=round_up, style=style)
                 label = f"{'round up' if round_up else 'as asked'}, {style}"

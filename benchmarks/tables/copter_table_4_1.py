@@ -1,6 +1,7 @@
 """Thesis Table 4.1: Sia's program by copter, by LP* (HiGHS, cold, with the same shim), by POP and exactly.
 
 python benchmarks/tables/copter_table_4_1.py [--gpus 10000] [--hours 24] [--mode full|capped] [--keep FILE]
+python benchmarks/tables/copter_table_4_1.py --gpus 10000 --hours 24 --keep day.jsonl --save-every 100
 
 The same jobs run to their end under each policy. The thesis has 10,000 and 25,000 GPUs of seven types, 40,000 and
 100,000 jobs submitted in 24 hours, each the whole run of a representative model, and 60-second rounds; by default this
@@ -11,16 +12,22 @@ proximal steps with Newton's method, or the dual simplex; `copter-rounded` has t
 its parts solved exactly by HiGHS, `pop-copter` by copter, which gives the same plans to its gap in a time that a small
 machine has. LP* and the exact program grow out of reach long before 10,000 GPUs on a small machine: leave them out
 there with --policies.
+
+With --keep the figures of a run that ended are in FILE, with its date and commit, and the run is not made again; the
+table says when each was made. With --save-every too a run that is stopped goes on from its last save: the unfinished
+run is a file beside FILE, which goes when the run has ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import math
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +39,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+from make_tables import commit
 from rich.console import Console
 from rich.table import Table
 from runs import RunStore
@@ -40,7 +48,8 @@ from copter import Settings
 from copter.settings import NamedMethod
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaPolicy
-from copter_frontends.simulator import Simulation
+from copter_frontends.simulator import Simulation, load_run, save_run
+from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
 from copter_frontends.vocabulary.named_clusters import scaled_cluster
@@ -108,24 +117,52 @@ def makers(asked: argparse.Namespace) -> dict[str, Callable[[Cluster], Schedulin
     }
 
 
-def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) -> dict[str, Any]:
-    """One policy from the first job to the last."""
+def simulation_of(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) -> Simulation:
+    """One policy before its first round."""
     cluster = scaled_cluster(asked.gpus)
-    policy = makers(asked)[name](cluster)
-    model = GoodputModel(configurations_of(cluster))
-    simulation = Simulation(
+    return Simulation(
         cluster,
         jobs,
-        policy,
-        model,
+        makers(asked)[name](cluster),
+        GoodputModel(configurations_of(cluster)),
         60.0,
         seed,
         deadline_s=math.inf,
         semantics=LEARNED if asked.learned else DEFAULT,
         plan_latency=asked.plan_latency,
     )
-    started = time.perf_counter()
-    result = simulation.run()
+
+
+def unfinished(kept: str, asked: argparse.Namespace) -> Path | None:
+    """The file of a run that has not ended, by the name under which its figures will be kept."""
+    if not (asked.keep and asked.save_every):
+        return None
+    return Path(f"{asked.keep}.{zlib.crc32(kept.encode()):08x}.run")
+
+
+def run(
+    name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int, saved: Path | None = None
+) -> dict[str, Any]:
+    """One policy from the first job to the last, or from where it was last saved."""
+    checkout = commit()
+    if saved is not None:
+        saved.parent.mkdir(parents=True, exist_ok=True)
+    if saved is not None and saved.is_file():
+        simulation = load_run(saved)
+        note: Any = simulation.note
+        begun = time.perf_counter() - float(note)
+        print(f"{name}: goes on after round {len(simulation.records)}", file=sys.stderr, flush=True)
+    else:
+        simulation, begun = simulation_of(name, asked, jobs, seed), time.perf_counter()
+
+    def keep(record: RoundRecord) -> None:
+        if saved is not None and len(simulation.records) % asked.save_every == 0:
+            simulation.note = time.perf_counter() - begun
+            save_run(simulation, saved)
+
+    result = simulation.run(on_round=keep)
+    if saved is not None:
+        saved.unlink(missing_ok=True)
     summary = result.summary()
     solve_s = np.array([sum(r.timings.get(stage, 0.0) for stage in ("edit", "solve", "shim")) for r in result.rounds])
     active = sum(r.active_jobs for r in result.rounds)
@@ -144,7 +181,8 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) ->
         "gap_p50": float(np.percentile(gaps, 50)),
         "gap_p99": float(np.percentile(gaps, 99)),
         "gap_max": float(gaps.max()),
-        "wall_s": time.perf_counter() - started,
+        "wall_s": time.perf_counter() - begun,
+        "made": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, commit {checkout}",
     }
 
 
@@ -215,6 +253,10 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
     console = Console(width=160)
     console.print(table)
     console.print(" paper: JCT h / makespan h / p99 solve s\n")
+    if asked.keep:
+        for row in rows:
+            console.print(f" {row['policy']}: made {row['made']}")
+        console.print()
     if asked.seeds > 1:
         console.print(f" Means of {asked.seeds} seeds. Least to most of JCT and makespan, h:")
         for row in rows:
@@ -264,6 +306,9 @@ def parser() -> argparse.ArgumentParser:
         "--plan-latency", type=float, default=0.0, help="jobs that start wait so many times the seconds of the plan (0)"
     )
     made.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
+    made.add_argument(
+        "--save-every", type=int, metavar="ROUNDS", help="with --keep: save an unfinished run, to go on from there"
+    )
     made.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return made
 
@@ -278,14 +323,17 @@ def main(arguments: list[str] | None = None) -> int:
         options.error(f"unknown policies {', '.join(unknown) or '(none)'}; there are {', '.join(NAMES)}")
     if asked.seeds < 1:
         options.error("at least one seed")
+    if asked.save_every is not None and asked.save_every < 1:
+        options.error("--save-every must be 1 or more")
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     store, source = RunStore(asked.keep), ""
     for seed in range(asked.seed, asked.seed + asked.seeds):
         workload = make_workload(asked.trace, asked.jobs, asked.hours, asked.gpus, seed, asked.work)
         source = workload.source
         for name in names:
-            made = partial(run, name, asked, workload.jobs, seed)
-            runs[name].append(store.figures(kept_name(name, asked, seed, source), made))
+            kept = kept_name(name, asked, seed, source)
+            made = partial(run, name, asked, workload.jobs, seed, unfinished(kept, asked))
+            runs[name].append(store.figures(kept, made))
     rows = [pooled(found) for found in runs.values()]
     report(rows, asked, source)
     reached = within(rows)

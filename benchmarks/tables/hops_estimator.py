@@ -1,6 +1,6 @@
 """Error of the Hops throughput estimator on measured step times, model by model (Figure 6 of the paper).
 
-    COPTER_DATA=path/to/data python benchmarks/tables/hops_estimator.py [--seeds 3]
+    COPTER_DATA=path/to/data python benchmarks/tables/hops_estimator.py [--seeds 3] [--seed 0]
 
 Each (model, GPU type, local batch) is a job. It is profiled on one GPU, on two of one server and on one of each of two
 servers, as the paper's profiler and its offline link measurements do; equations (1), (2) then predict every other
@@ -173,6 +173,7 @@ def main() -> None:
     """Print one line a model, and its configurations."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--profiles", help="folder of the profiles (default: $COPTER_DATA/profiles/sia)")
+    command.add_argument("--seed", type=int, default=0, help="the first draw (default 0)")
     command.add_argument("--seeds", type=whole, default=3, help="draws of the placements that have run (default 3)")
     command.add_argument("--gpu-type", default="dgx-ext", help="of the configurations (default dgx-ext: InfiniBand)")
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
@@ -184,7 +185,10 @@ def main() -> None:
     print("\nMean error of predicted throughputs; below 5%: share of the placements")
     print(f"  {'model':<13}{'placements':>10}{'theory':>9}{'median':>9}{'below 5%':>10}   {'half run':<24}never run")
     for model in MODELS:
-        each = [errors_of(model, root / model, np.random.default_rng(seed)) for seed in range(asked.seeds)]
+        each = [
+            errors_of(model, root / model, np.random.default_rng(seed))
+            for seed in range(asked.seed, asked.seed + asked.seeds)
+        ]
         first = each[0]
         half, never = ([100.0 * one[name] for one in each] for name in ("half_run", "half_run_unseen"))
         print(

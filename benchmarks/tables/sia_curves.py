@@ -1,8 +1,9 @@
-"""Thesis Figures 3.1, 3.4, 3.7, 3.8, 3.9 and 3.5.3's two panels: the paper's claim, what is measured, and the points.
+"""Thesis Figures 3.1 to 3.9 (some of them) and 3.5.3's two panels: the paper's claim, what is measured, the points.
 
     python benchmarks/tables/sia_curves.py 3.7 [--policies sia,pollux,gavel] [--workloads 1] [--jobs N] [--json]
 
-3.1: average JCT of adaptive jobs on one GPU type, on three, and of rigid jobs on three. 3.4: GPUs of three jobs on the
+3.1: average JCT of adaptive jobs on one GPU type, on three, and of rigid jobs on three. 3.2: a
+job's life under the thesis's semantics, and how many jobs' lives go so. 3.4: GPUs of three jobs on the
 testbed. 3.7: curves of finish-time fairness and of JCT. 3.8: which jobs run in a spike of arrivals, with turns and
 without; 3.9: the spike's arrivals. gpt: the pipeline model's throughput by GPUs, and its GPUs beside other jobs. The
 last line with --json has a picture's points (`make pictures`).
@@ -38,8 +39,10 @@ from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness
 from copter_frontends.vocabulary import Configuration, Job, configurations_of
 from copter_frontends.vocabulary.named_clusters import NAMED_CLUSTERS, cluster_from
+from copter_frontends.vocabulary.semantics import SIA_THESIS
 
 PAPER = {
+    "3.2": "a job is profiled on one GPU of each type, starts on exactly one GPU, and at most doubles in a round",
     "3.1": "one type: Sia 1.9 h, Pollux 2.0, Gavel 4.3; three types: 0.6, 1.0, 1.9; rigid: Sia 0.75 of Gavel's",
     "3.4": "congestion moves ImageNet to fewer GPUs and from a100 to rtx; afterwards it returns and DeepSpeech2 grows",
     "3.7": "worst rho of Sia 1.2, Shockwave 3.3, Pollux 4.6, Gavel 27.8; unfair below 0.3, 14, 28, 15%",
@@ -88,6 +91,56 @@ def figure_3_1(asked: argparse.Namespace) -> Figures:
         rows.append([policy, *cells])
     show("Figure 3.1: average JCT h, paper / here", ["policy", *SCENARIOS], rows)
     return found
+
+
+def life(result: SimulationResult, job: str, submit_s: float) -> list[tuple[float, str]]:
+    """What happens to a job, by minutes from its submission."""
+    row = result.jobs["id"].tolist().index(job)
+    spans = sorted((span.begin_s, span.end_s, span.gpu_type, span.gpus) for span in result.spans if span.job == job)
+    found, end_s = [(0.0, "submitted"), (SIA_THESIS.profiling_s, "profiled on one GPU of each type; waits")], None
+    for begin_s, until_s, kind, gpus in spans:
+        if end_s is not None and begin_s > end_s:
+            found.append((end_s - submit_s, "waits"))
+        found.append((begin_s - submit_s, f"{gpus} of {kind}"))
+        end_s = until_s
+    found.append((float(result.jobs["completion_s"][row]) - submit_s, "ended"))
+    return [(round(second / 60.0, 2), what) for second, what in found]
+
+
+def figure_3_2(asked: argparse.Namespace) -> Figures:
+    """The job whose GPUs change most often, and over all jobs how they start and grow."""
+    rows, first = [], None
+    for path in workloads("saturn", asked.workloads):
+        setting = Setting("sia", "sia-het", path, SIA_THESIS, jobs=asked.jobs)
+        result = simulate(setting)
+        of: dict[str, list[Any]] = {}
+        for span in sorted(result.spans, key=lambda span: span.begin_s):
+            of.setdefault(span.job, []).append(span)
+        grown = {
+            job: max(
+                (span.gpus / max(each.gpus for each in spans[:at]) for at, span in enumerate(spans) if at), default=1.0
+            )
+            for job, spans in of.items()
+        }
+        rows.append(
+            [
+                path.stem,
+                str(len(of)),
+                f"{np.mean([spans[0].gpus == 1 for spans in of.values()]):.1%}",
+                f"{max(grown.values()):g}",
+                f"{np.mean([len({span.gpu_type for span in spans}) > 1 for spans in of.values()]):.1%}",
+                f"{np.mean([len(spans) for spans in of.values()]):.3g}",
+            ]
+        )
+        if first is None:
+            busy = max(of, key=lambda job: len(of[job]))
+            submit_s = next(job.submit_s for job in jobs_of(setting) if job.id == busy)
+            first = (busy, life(result, busy, submit_s))
+    assert first is not None
+    show(f"Figure 3.2: {first[0]}", ["min", "what"], [[f"{minute:g}", what] for minute, what in first[1]])
+    heads = ["workload", "jobs", "start on one GPU", "largest step, times the most before", "on several types"]
+    show(f"All jobs, semantics {SIA_THESIS.name}", [*heads, "allocations a job"], rows)
+    return {"job": first[0], "life": first[1]}
 
 
 def spans_of(result: SimulationResult, job: str, begin_s: float, end_s: float) -> list[Row]:
@@ -298,6 +351,7 @@ def figure_gpt(asked: argparse.Namespace) -> Figures:
 
 FIGURES: dict[str, Callable[[argparse.Namespace], Figures]] = {
     "3.1": figure_3_1,
+    "3.2": figure_3_2,
     "3.4": figure_3_4,
     "3.7": figure_3_7,
     "3.8": figure_3_8,

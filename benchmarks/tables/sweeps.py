@@ -47,8 +47,25 @@ SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
         "philly",
         {"adaptive": "1", "strong scaling": "1.15 (batch size gives 13%)", "rigid": "2.6 (GPU count gives 56%)"},
     ),
-    "profiling": ("saturn", {"bootstrap": "1", "oracle": "0.93", "none": "1.43", "projected": "(public simulator)"}),
+    "profiling": (
+        "saturn",
+        {
+            "bootstrap": "1",
+            "oracle": "0.93",
+            "none": "1.43",
+            "projected": "(public simulator)",
+            "two counts": "worse than bootstrap",
+            "deja vu": "(6.2)",
+        },
+    ),
 }
+
+PROFILINGS: dict[str, dict[str, Any]] = {
+    "oracle": {"growth": ORACLE_GROWTH},
+    "two counts": {"profiling": "bootstrap", "profiled_gpus": 2},
+    "deja vu": {"profiling": "bootstrap", "deja_vu": True},
+}
+"""Conventions of the rows of that sweep that differ in more than their profiling, which has the row's name."""
 
 
 def limited(kind: str) -> Callable[[list[Job]], list[Job]] | None:
@@ -88,8 +105,7 @@ def run_of(sweep: str, row: str, path: Path, jobs: int | None) -> Run:
     elif sweep == "adaptivity":
         change = limited(row)
     elif sweep == "profiling" and row != SIA_ARTIFACT.profiling:
-        growth = ORACLE_GROWTH if row == "oracle" else SIA_ARTIFACT.growth
-        semantics = replace(SIA_ARTIFACT, profiling=row, growth=growth, profiling_s=PROFILING_S)
+        semantics = replace(SIA_ARTIFACT, **{"profiling": row, "profiling_s": PROFILING_S, **PROFILINGS.get(row, {})})
     setting = Setting("sia", CLUSTER, path, semantics, round_s, jobs, change)
     return Run(run_name(setting, "" if row == USUAL[sweep] or sweep == "round" else f"{sweep} {row}"), setting, power)
 

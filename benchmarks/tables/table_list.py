@@ -11,6 +11,7 @@ HADAR = "--jobs 12 --seeds 1 --scale 0.05"
 HOPS = "--jobs 12 --seeds 1 --scale 0.05"
 SIA = "--workloads 1 --jobs 8"
 COPTER = "--gpus 448 --hours 0.2 --seeds 1"
+NOT_KEPT = "--keep="
 CHRONUS = "--share 0.05 --days 0.1 --seeds 1"
 PROBES = {
     "chronus_density.py": f"{CHRONUS} --densities 1.2",
@@ -26,7 +27,7 @@ PROBES = {
     "copter_building.py": COPTER,
     "copter_figure_4_6.py": COPTER,
     "copter_figures.py": COPTER,
-    "copter_table_4_1.py": COPTER,
+    "copter_table_4_1.py": f"{COPTER} {NOT_KEPT}",
     "finish_time_fairness.py": SIA,
     "gavel_reference.py": "--only philly_5",
     "hadar_changes.py": HADAR,
@@ -55,6 +56,7 @@ PROBES = {
     "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
     "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.25",
     "sia_reference.py": "--only philly_5",
+    "sia_types.py": "--workloads 1 --jobs 6 --types 3,4",
     "sweeps.py": SIA,
     "table_3_3.py": f"{SIA} --traces philly",
     "table_3_4.py": SIA,
@@ -88,6 +90,8 @@ class Table:
         return [*self.command.split(), *PROBES[self.script].split()]
 
 
+KEPT = "docs/results/tables/kept"
+"""Where figures of runs that take hours are kept, each with its date and commit; one to be made again is taken out."""
 DRAWS = "of the workloads"
 METHODS = "copter,copter-prices,copter-newton,copter-basis,copter-rounded"
 TRIO = "--policies sia,pollux,gavel"
@@ -131,7 +135,7 @@ TABLES = [
     Table("hadar_table3", "hadar_table3.py --seeds 10", "0 to 9"),
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3"),
-    Table("hops_table3", "hops_table3.py --seeds 3"),
+    Table("hops_table3", "hops_table3.py --seeds 10", "0 to 9"),
     Table("hops_table4", "hops_table4.py --seeds 3"),
     Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", "0 to 4"),
     Table("hops_figure_6", "hops_estimator.py --seeds 3"),
@@ -145,11 +149,19 @@ TABLES = [
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 3", DRAWS),
     Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", DRAWS),
+    Table("table_3_3_thesis", "table_3_3.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
+    Table(
+        "table_3_4_thesis",
+        "table_3_4.py --policies sia,gavel,gavel-finish-time-fairness --workloads 5 --semantics thesis",
+        DRAWS,
+    ),
+    Table("fairness_thesis", "finish_time_fairness.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", DRAWS),
     *(
         Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
         for name in ("p", "round", "adaptivity", "profiling")
     ),
+    Table("sweep_profiling_40", "sweeps.py profiling --workloads 5 --jobs 40", DRAWS),
     Table("rigid_only", "rigid_only.py --workloads 5", DRAWS),
     Table("time_sharing", "time_sharing.py --workloads 3 --restart-s 30", DRAWS),
     Table("time_sharing_measured_starts", "time_sharing.py --workloads 3", DRAWS),
@@ -164,6 +176,8 @@ TABLES = [
     Table("sia_figure_3_3", "sia_figures.py 3.3 --policies sia,gavel --workloads 3", DRAWS),
     Table("sia_figure_3_5", "sia_figures.py 3.5 --policies sia,gavel --workloads 2 --jobs 80", DRAWS),
     Table("sia_figure_3_1", f"sia_curves.py 3.1 {TRIO} --workloads 2 --json", DRAWS),
+    Table("sia_figure_3_2", "sia_curves.py 3.2 --workloads 5", DRAWS),
+    Table("sia_types", "sia_types.py --workloads 5", DRAWS),
     Table("sia_figure_3_4", "sia_curves.py 3.4 --json", DRAWS),
     Table("sia_figure_3_6", f"sia_figures.py 3.6 {TRIO} --points 10,30,50 --json", DRAWS),
     Table("sia_figure_3_7", f"sia_curves.py 3.7 {TRIO} --json", DRAWS),
@@ -189,6 +203,21 @@ TABLES = [
         )
         for times in (0, 1, 50)
     ),
+    *(
+        Table(
+            f"table_4_1_day_{gpus}",
+            f"copter_table_4_1.py --gpus {gpus} --hours 24 --threads 1 --policies {policies} "
+            f"--keep {KEPT}/table_4_1_day.jsonl --save-every 100",
+            "0",
+        )
+        for gpus, policies in ((10000, "copter,pop-copter"),)
+    ),
+    Table(
+        "table_4_1_hour",
+        "copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies copter,lp-star,pop-copter "
+        f"--keep {KEPT}/table_4_1_hour.jsonl --save-every 100",
+        "0",
+    ),
     Table("copter_building", "copter_building.py --gpus 10000 --hours 0.5", "0"),
     Table("table_4_1_methods", f"copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies {METHODS}", "0"),
     Table("copter_figure_4_5_methods", f"copter_figures.py 4.5 --gpus 10000 --hours 1 --policies {METHODS}", "0"),
@@ -212,11 +241,12 @@ TABLES = [
     Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2"),
     Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4"),
     Table("chronus_prototype", "chronus_prototype.py"),
-    Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 5 --online", "0 to 4"),
+    Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 10 --online", "0 to 9"),
     *(
         Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what}")
-        for what in ("jobs", "gpus", "heterogeneity", "network", "batch", "mix")
+        for what in ("jobs", "heterogeneity", "network", "batch", "mix")
     ),
+    Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online", "0 to 4"),
     Table("hare_switching", "hare_switching.py", "0"),
     Table("hare_ratio", "hare_ratio.py"),
     Table("hare_order", "hare_order.py --seeds 10", "0 to 9"),

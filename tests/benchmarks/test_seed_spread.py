@@ -6,6 +6,7 @@ import json
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,3 +126,40 @@ def test_a_kept_run_is_told_from_every_other() -> None:
     parts = copter_table_4_1.parser().parse_args([*usual, "--parts", "4"])
     names.add(copter_table_4_1.kept_name("pop", parts, 0, "a log"))
     assert len(names) == len(others) + 5
+
+
+def test_a_run_of_table_4_1_that_was_stopped_goes_on_where_it_was_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--gpus", "224", "--hours", "0.2", "--policies", "copter", "--threads", "1", "--json"]
+    kept = ["--keep", str(tmp_path / "kept" / "day.jsonl"), "--save-every", "10"]
+    step, done = copter_table_4_1.Simulation.step, 0
+
+    def until_stopped(simulation: Any, warmup: bool = False) -> Any:
+        nonlocal done
+        done += 1
+        if done == 25:
+            raise KeyboardInterrupt
+        return step(simulation, warmup)
+
+    monkeypatch.setattr(copter_table_4_1.Simulation, "step", until_stopped)
+    with pytest.raises(KeyboardInterrupt):
+        copter_table_4_1.main([*given, *kept])
+    unfinished = list((tmp_path / "kept").glob("*.run"))
+    assert len(unfinished) == 1
+    copter_table_4_1.main([*given, *kept])
+    rounds = done - 25
+    assert list((tmp_path / "kept").glob("*.run")) == []
+    kept_figures = json.loads((tmp_path / "kept" / "day.jsonl").read_text())["figures"]
+    done = 25
+    copter_table_4_1.main(given)
+    assert done - 25 == rounds + 20, "the second run went on after round 20"
+    asked = copter_table_4_1.parser().parse_args(given)
+    workload = copter_table_4_1.make_workload(None, None, 0.2, 224, 0, "full")
+    whole = copter_table_4_1.run("copter", asked, workload.jobs, 0)
+    for name in ("avg_jct_h", "makespan_h", "jobs_completed", "variables_max"):
+        assert kept_figures[name] == whole[name]
+    assert ", commit " in kept_figures["made"]
+    before = done
+    copter_table_4_1.main([*given, *kept])
+    assert done == before, "what is kept is not made again"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.vocabulary.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "deja_vu", "shim", "quota", "reserve")
 """Options that only the policy ``sia`` has."""
 
 OWN_OPTIONS = {
@@ -90,6 +90,7 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
+    deja_vu: bool = False
     window_hours: float | None = None
     deadline_s: float | None = None
     shim: Shim | None = None
@@ -163,6 +164,10 @@ class SimulateOptions:
             raise click.UsageError("--what-if and --compare do not go together: ask one after the other")
         if self.compare and self.save:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
+        if self.save is not None and self.profiling and self.policy == "hops":
+            raise click.UsageError(
+                "--save: the database of what Hops's --profiling measures is not part of a saved run"
+            )
         if self.load is not None and (self.jobs is not None or self.trace is not None):
             raise click.UsageError("--load N makes as many jobs as are that load: leave out --jobs and --trace")
         if self.load is not None and self.on_testbed:

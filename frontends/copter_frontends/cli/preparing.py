@@ -80,6 +80,8 @@ def prepare(
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, inputs)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
+        if asked.deja_vu:
+            semantics = replace(semantics, deja_vu=True)
         if asked.shim is not None:
             semantics = replace(semantics, shim=asked.shim)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
@@ -176,6 +178,8 @@ def _own(asked: SimulateOptions) -> Mapping[str, Any]:
         return {"unmeasured": asked.unmeasured}
     names = ("fairness", "priority", "stay_bonus")
     given = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
+    if asked.profiling:
+        given["profiling"] = True
     return given if asked.sensitivity is None else {**given, "rules": OfferRules(threshold=asked.sensitivity)}
 
 

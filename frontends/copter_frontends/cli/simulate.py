@@ -102,6 +102,12 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="Sia: most GPUs of a job, as a multiple of the most that it has had  [default: as in --semantics]",
 )
 @click.option(
+    "--deja-vu",
+    is_flag=True,
+    help="Sia: a job of a model that ran before is not profiled, and starts with what earlier jobs measured; with "
+    "--semantics thesis or sia-artifact.",
+)
+@click.option(
     "--shim",
     type=click.Choice(["filled", "rounded", "exact"]),
     help="Sia: from the LP to a plan. filled (default): round, then fill with idle jobs; rounded: only round; "
@@ -165,7 +171,8 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option(
     "--profiling",
     is_flag=True,
-    help="Chronus, Hare: run jobs of kinds not seen before for some minutes first, to measure their speed.",
+    help="Chronus, Hare, Hops: run jobs of kinds not seen before for some minutes first, to measure their speed (Hops: "
+    "on --cluster hops-64 or hops-512).",
 )
 @click.option(
     "--ageing",

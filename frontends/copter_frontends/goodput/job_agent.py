@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +16,25 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 
 ANY_TYPE = "any"  # key of a type-blind agent's points and model
 MOST_NOISE = 1e18  # noise scale, in samples, of a gradient without signal
+
+Seen = dict[str, dict[tuple[int, int, int], tuple[float, float]]]
+"""(step, synchronisation) in seconds by GPU type and (nodes, GPUs, local batch)."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What jobs of one application have measured, for the next one (thesis 6.2).
+
+    Attributes
+    ----------
+    seen : dict
+        Steps, as an agent keeps them.
+    most : dict of GPU type to int
+        Most GPUs on which one of the jobs has run.
+    """
+
+    seen: Seen = field(default_factory=dict)
+    most: dict[str, int] = field(default_factory=dict)
 
 
 class FitCache:
@@ -68,10 +88,11 @@ class JobAgent:
         self.fixed_batch = fixed_batch
         self.local = self.accumulation = 0
         self.noise_scale: float | None = None
-        self._has_run = False
+        self._has_run = self._remembers = False
+        self._ran: dict[str, int] = {}  # most GPUs of each model's type on which it has run
         self._pipeline = application.application.pipeline
         self._fits = fits
-        self._seen: dict[str, dict[tuple[int, int, int], tuple[float, float]]] = {}
+        self._seen: Seen = {}
         self._parameters: dict[str, ThroughputParameters] = {}
 
     def seed(self, gpu_type: str, observations: Sequence[Observation]) -> None:
@@ -81,6 +102,24 @@ class JobAgent:
         seen.update({(n, k, m): (step, sync) for n, k, m, step, sync in observations})
         if seen and self._pipeline is None:
             self._fit(model)
+
+    def remember(self, memory: Memory) -> None:
+        """Start with what earlier jobs of the application have measured, as if this one had run there."""
+        for model, seen in memory.seen.items():
+            self._seen.setdefault(model, {}).update(seen)
+            if self._pipeline is None:
+                self._fit(model)
+        self._ran.update(memory.most)
+        self._remembers = True
+
+    def teach(self, memory: Memory) -> None:
+        """Add what this job knows to the memory of its application, if it has run."""
+        if not self._has_run:
+            return
+        for model, seen in self._seen.items():
+            memory.seen.setdefault(model, {}).update(seen)
+        for model, most in self._ran.items():
+            memory.most[model] = max(most, memory.most.get(model, 0))
 
     def seed_noise(self) -> None:
         """Set the noise scale at the start of training."""
@@ -92,6 +131,7 @@ class JobAgent:
         """Record a step with the current batch and the noise scale measured with it."""
         self.noise_scale, self._has_run = noise_scale, True
         model = self._model_of(gpu_type)
+        self._ran[model] = max(sum(placement), self._ran.get(model, 0))
         seen = self._seen.setdefault(model, {})
         key = (len(placement), sum(placement), self.local)
         if key not in seen:
@@ -126,11 +166,13 @@ class JobAgent:
         if self.noise_scale is None or not (self._parameters or (self._pipeline is not None and self._seen)):
             return None
         most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}
+        fresh = not (self._has_run or self._remembers)
         if self.type_blind and self._pipeline is None:
             kinds = self.application.steps
             one = dict.fromkeys(kinds, self._parameters[ANY_TYPE])
-            return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale, not self._has_run)
-        return TrainingHints(dict(self._parameters), most, self.noise_scale, not self._has_run)
+            return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale, fresh)
+        ran = None if fresh or most == self._ran else dict(self._ran)
+        return TrainingHints(dict(self._parameters), most, self.noise_scale, fresh, ran)
 
     def _model_of(self, gpu_type: str) -> str:
         return ANY_TYPE if self.type_blind else gpu_type

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of
+from copter_frontends.goodput.job_agent import FitCache, JobAgent, Memory, noise_of
 from copter_frontends.goodput.pipeline import pipeline_step_s
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.simulator.job_table import Ints, JobTable
@@ -38,6 +38,7 @@ class AgentTraining:
         self._agents: dict[int, JobAgent] = {}
         self._where: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._seeds: dict[tuple[str, str], list[Any]] = {}
+        self._memories: dict[str, Memory] = {}
         self._profiling = semantics.profiling == "bootstrap"
         for row, job in enumerate(table.jobs):
             if job.work_samples is None:
@@ -45,14 +46,19 @@ class AgentTraining:
                 table.work_samples[row] = float(application.epoch_ends[-1]) * application.init_batch_size
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """Make the job's agent, with the steps that were profiled in advance."""
+        """Make the job's agent, with the steps that were profiled in advance or that earlier jobs have measured."""
         job = self._table.jobs[row]
         application = self._profiles[job.application]
         most = application.max_batch_size
         if self._semantics.batch_limit == "both" and job.max_batch_size is not None:
             most = min(most, job.max_batch_size)
         agent = self._agents[row] = JobAgent(application, self._fits, most, job.batch_size, self._semantics.type_blind)
-        places = {"oracle": (ORACLE_NODES, ORACLE_GPUS), "bootstrap": (1, 1)}.get(self._semantics.profiling)
+        if (memory := self._memory(row)) is not None:
+            agent.remember(memory)
+            agent.seed_noise()
+            return self.news(row)
+        profiled = {"oracle": (ORACLE_NODES, ORACLE_GPUS), "bootstrap": (1, self._semantics.profiled_gpus)}
+        places = profiled.get(self._semantics.profiling)
         if places is not None:
             for kind, steps in application.steps.items():
                 key = (job.application, kind)
@@ -61,13 +67,21 @@ class AgentTraining:
                 agent.seed(kind, self._seeds[key])
             agent.seed_noise()
         if self._profiling:
-            self._table.gpu_seconds[row] += self._semantics.profiling_s * len(application.steps)
+            each_s = self._semantics.profiling_s * sum(self._semantics.profiling_runs)
+            self._table.gpu_seconds[row] += each_s * len(application.steps)
         return self.news(row)
 
+    def _memory(self, row: int) -> Memory | None:
+        """Return what earlier jobs of the job's application have measured, if it may be used and there is any."""
+        return self._memories.get(self._table.jobs[row].application) if self._semantics.deja_vu else None
+
     def profiled_on(self, row: int) -> Sequence[str]:
-        """Return the GPU types on which a new job is profiled; none for hybrid-parallel jobs, whose steps are known."""
+        """Return the GPU types on which a new job is profiled; none if its steps are known, as those of hybrid-parallel
+        jobs are, or those that earlier jobs have measured.
+        """
         application = self._profiles[self._table.jobs[row].application]
-        return [] if application.application.pipeline is not None else list(application.steps)
+        known = application.application.pipeline is not None or self._memory(row) is not None
+        return [] if known else list(application.steps)
 
     def begin_all(self, rows: Ints, allocations: Sequence[Allocation]) -> None:
         """Choose the batches for the new allocations."""
@@ -82,9 +96,11 @@ class AgentTraining:
             self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
-        """Drop the job's agent."""
+        """Drop the job's agent; the next job of its application may know what it has measured."""
         self._where.pop(row, None)
-        self._agents.pop(row, None)
+        agent = self._agents.pop(row, None)
+        if agent is not None and self._semantics.deja_vu:
+            agent.teach(self._memories.setdefault(self._table.jobs[row].application, Memory()))
 
     def fall_back(self, row: int) -> None:
         """Return the job to the end of its last complete epoch."""

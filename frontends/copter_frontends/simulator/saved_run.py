@@ -18,7 +18,7 @@ from copter_frontends.simulator.saved_classes import SavedClasses
 from copter_frontends.simulator.saved_objects import Flattener
 from copter_frontends.simulator.simulation import Simulation
 
-RUN = Seal(b"\x89COPTERR", 6, "a saved run of copter")
+RUN = Seal(b"\x89COPTERR", 7, "a saved run of copter")
 PICKLES = {b"copter-run-1\n": "copter 0.1.0 (format 1)", b"copter-run-3\n": "copter 0.1.0 (format 3)"}
 """First bytes of files in older formats, which were pickles, and the versions that wrote them."""
 

@@ -41,6 +41,13 @@ class Semantics:
         Share of each type's GPUs (at least one GPU) that bootstrap profiling may occupy at a time, for whole rounds,
         measuring one job after another. None: profiling takes no GPUs, only time. Only for policies that support
         reservations.
+    profiled_gpus : int
+        Most GPUs of a type on which bootstrap profiling measures a job: 1, as in the thesis, or all powers of two up to
+        this one, each for `profiling_s`.
+    deja_vu : bool
+        Whether a job of an application of which an earlier job has ended is not profiled: it knows what the earlier
+        ones have measured on each type, and may start on the most GPUs that one of them had, times `growth` (thesis
+        6.2). Needs *agent* training, and profiling other than *oracle*.
     charge : {"allocation", "type_and_count", "type_and_shape"}
         Changes that restart a job: any change of nodes, a change of GPU type or count, or a change of type or of the
         numbers of GPUs per node (in the nodes' order).
@@ -90,6 +97,8 @@ class Semantics:
     profiling: Profiling = "oracle"
     profiling_s: float = 0.0
     profiling_share: float | None = None
+    profiled_gpus: int = 1
+    deja_vu: bool = False
     charge: Charge = "allocation"
     pin_restoring: bool = True
     type_blind: bool = False
@@ -125,6 +134,7 @@ class Semantics:
             raise SettingsError(f"profiling_share needs profiling='bootstrap', it is {self.profiling!r}")
         if self.profiling_share is not None and not 0 < self.profiling_share <= 1:
             raise SettingsError(f"profiling_share is {self.profiling_share}, must be above 0 and at most 1, or None")
+        self._require_profiling()
         for what, value in (("max_gpus", self.max_gpus), ("growth", self.growth)):
             if value is not None and value < 1:
                 raise SettingsError(f"{what} is {value}, must be 1 or more, or None for no limit")
@@ -132,6 +142,22 @@ class Semantics:
             raise SettingsError(f"decimals is {self.decimals}, must be 0 to 12, or None")
         if not self.clip > 0:
             raise SettingsError(f"clip is {self.clip}, must be > 0")
+
+    def _require_profiling(self) -> None:
+        """Raise SettingsError where more is profiled, or remembered, than the profiling can supply."""
+        if self.profiled_gpus < 1 or self.profiled_gpus & (self.profiled_gpus - 1):
+            raise SettingsError(f"profiled_gpus is {self.profiled_gpus}, must be a power of two")
+        if self.profiled_gpus > 1 and (self.profiling != "bootstrap" or self.profiling_share is not None):
+            raise SettingsError(
+                f"profiled_gpus is {self.profiled_gpus}, which needs profiling='bootstrap' without profiling_share"
+            )
+        if self.deja_vu and (self.training == "exact" or self.profiling == "oracle"):
+            raise SettingsError("deja_vu needs training='agent' and profiling other than 'oracle', where all is known")
+
+    @property
+    def profiling_runs(self) -> tuple[int, ...]:
+        """GPUs of each run of bootstrap profiling on a type."""
+        return tuple(2**k for k in range(self.profiled_gpus.bit_length()))
 
     @staticmethod
     def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from copter_frontends.goodput import Application, GoodputModel
 from copter_frontends.goodput.applications import GpuProfile
 from copter_frontends.goodput.throughput import ThroughputParameters
+from copter_frontends.policies.hops import IterationTimes
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import Configuration, Job
 from copter_papers.hops.workload import (
@@ -65,6 +66,11 @@ class IterationGoodput(GoodputModel):
     """The goodput model of Table 2's jobs: samples per second from the parts of an iteration (HP22), for any
     progress.
     """
+
+    def iteration_times(self) -> dict[str, dict[str, IterationTimes]]:
+        """Return the true parts of an iteration by application and GPU type, which a profiling run measures."""
+        kinds = {configuration.gpu_type for configuration in self.configurations}
+        return {name: {kind: iteration_times(MODELS[name], kind) for kind in sorted(kinds)} for name in MODELS}
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
         """Return samples per second in each configuration; the batch follows from the GPUs."""

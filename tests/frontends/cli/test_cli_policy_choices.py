@@ -1,4 +1,4 @@
-"""Options that one policy has: Hops's lambda, sigma, priority and beta, Chronus's admission, Hadar without speeds."""
+"""Options that one policy has: Hops's lambda, sigma, priority, beta and profiling, Chronus's admission, Hadar's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from copter_frontends.cli import cli
 from copter_frontends.cli.options import OWN_OPTIONS, SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.policies.hops import ProfilingQueue
 
 
 def policy_of(name: str, *arguments: str) -> Any:
@@ -45,3 +46,29 @@ def test_another_policy_refuses_them(option: str) -> None:
     found = CliRunner().invoke(cli, ["simulate", "sia", "--gpus", "56", f"--{option.replace('_', '-')}", *value])
     assert found.exit_code == 2
     assert f"the policy 'sia' has none; it is for {OWN_OPTIONS[option][0]}" in found.output
+
+
+def test_hops_profiles_the_jobs_of_its_own_clusters_first() -> None:
+    given = ["hops", "--cluster", "hops-64", "--jobs", "6", "--seed", "3", "--fairness", "0.5", "--profiling"]
+    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", list(given)).params))
+    queue: Any = simulation.policy
+    assert isinstance(queue, ProfilingQueue)
+    assert (queue.fairness, queue.learns) == (0.5, True)
+    result = simulation.run()
+    assert max(queue.probing) >= 3, "a GPU of every type"
+    assert result.summary()["jobs_completed"] == 6
+    plain, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", given[:-1]).params))
+    assert plain.run().summary()["avg_jct_h"] < result.summary()["avg_jct_h"], "profiling takes time"
+
+
+def test_what_hops_measures_is_not_saved_and_that_is_said_before_the_run() -> None:
+    given = ["simulate", "hops", "--cluster", "hops-64", "--profiling", "--save", "no/such/folder/run"]
+    found = CliRunner().invoke(cli, given)
+    assert found.exit_code == 2
+    assert "not part of a saved run" in found.output
+
+
+def test_hops_cannot_profile_jobs_of_which_no_iteration_is_known() -> None:
+    found = CliRunner().invoke(cli, ["simulate", "hops", "--gpus", "56", "--jobs", "4", "--profiling"])
+    assert found.exit_code == 2
+    assert "--cluster hops-64 or hops-512" in found.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.policies.hops.errors import ThroughputError
 from copter_frontends.policies.hops.estimator import ThroughputEstimator
@@ -17,6 +17,14 @@ from copter_frontends.vocabulary import Allocation, CapacityInUseError, Duplicat
 
 Truth = Mapping[str, Mapping[str, IterationTimes]]
 PROBE = "(profiling)"  # application of a probe, whose rates do not matter because it is pinned
+
+
+@runtime_checkable
+class IterationModel(Protocol):
+    """Interface of a goodput model of jobs whose iterations can be measured."""
+
+    def iteration_times(self) -> Truth:
+        """Return the true parts of an iteration by application and GPU type."""
 
 
 @dataclass(slots=True)

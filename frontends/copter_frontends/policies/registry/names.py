@@ -58,7 +58,7 @@ POLICY_NAMES = (
 )
 """The keys of :data:`copter_frontends.policies.registry.policies.POLICIES`."""
 
-PROFILING_NAMES = ("chronus", "hare", "hare-relaxed")
+PROFILING_NAMES = ("chronus", "hare", "hare-relaxed", "hops")
 """Policies that can first run jobs for some minutes to measure their speed, and keep what they measured."""
 
 LP_NAMES = (

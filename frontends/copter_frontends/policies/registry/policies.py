@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from copter import Settings
+from copter.errors import SettingsError
 from copter_frontends.elsewhere import PartlyElsewhere
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
@@ -15,7 +16,8 @@ from copter_frontends.policies.chronus.profiler import Profiler
 from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, Unmeasured, utility_named
 from copter_frontends.policies.hare.policy import HarePolicy
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
-from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs
+from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs, ProfilingQueue, ThroughputEstimator
+from copter_frontends.policies.hops.profiling_queue import IterationModel
 from copter_frontends.policies.registry.baselines import BASELINES, OBJECTIVES, gavel_of_the_artifact
 from copter_frontends.policies.registry.names import (
     BASELINE_NAMES,
@@ -70,7 +72,14 @@ def _hadar(mode: Any = "lp", prices: Any = None, utility: str = "jct") -> Policy
 def _make_hops(
     cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, options: Mapping[str, Any]
 ) -> SchedulingPolicy:
-    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=settings, **options)
+    further = {name: value for name, value in options.items() if name != "profiling"}
+    if not options.get("profiling"):
+        return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=settings, **further)
+    if not isinstance(goodput_model, IterationModel):
+        raise SettingsError("Hops profiles jobs whose iterations are known: --cluster hops-64 or hops-512")
+    estimator = ThroughputEstimator()
+    policy = HopsPolicy(cluster, estimator, settings=settings, **further)
+    return ProfilingQueue(policy, estimator, goodput_model.iteration_times())
 
 
 def _make_hare(

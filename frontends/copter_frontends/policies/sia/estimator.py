@@ -68,7 +68,7 @@ class HintedGoodput:
         estimate = np.zeros(len(self.gpus))
         if job.gpus is not None:
             most = {kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()}
-            hints = replace(hints, max_gpus=most, profiled_only=False)
+            hints = replace(hints, max_gpus=most, ran_gpus=None, profiled_only=False)
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
             if kind in known.steps and len(mine):
@@ -87,8 +87,7 @@ class HintedGoodput:
             if other not in known.steps:
                 continue
             room = known.max_batch_size // known.steps[other].min_local
-            had = hints.max_gpus.get(other, 0)
-            doubled = 0 if growth is None or hints.profiled_only else growth * had
+            doubled = 0 if growth is None or hints.profiled_only else growth * hints.grown(other)
             grown = room if growth is None else max(doubled, self._least(job))
             most = max(most, min(grown, room))
         return most
