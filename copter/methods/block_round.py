@@ -247,8 +247,8 @@ class Judge:
         self.reduced: Floats = np.empty(program.n_columns)  # costs less usage at the last answer's prices
 
     def proof_of(self, answer: BlockAnswer) -> Proof:
-        """Return the proof of an answer by one pass over all columns (K15), cached for the same answer."""
-        if self.last is None or self.last[0] is not answer:
+        """Return the proof of an answer by one pass over all columns (K15), cached for the same point."""
+        if self.last is None or self.last[0].x is not answer.x or self.last[0].y is not answer.y:
             figures = prove(self.program, answer.x, answer.y, self.reduced)
             self.last = (answer, Proof.of(figures, self.offset))
         return self.last[1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.methods.blocks.answer import Accept, BlockAnswer
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.reduced_program import ReducedProgram
-from copter.methods.blocks.settled_blocks import best_costs, settled_blocks, tied_blocks
+from copter.methods.blocks.settled_blocks import best_costs, movers, settled_blocks, tied_blocks, usage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -77,9 +77,7 @@ class Settled:
     @property
     def used(self) -> Floats:
         """Usage of the rows by the settled blocks, (rows,)."""
-        program = self.program
-        term = program.value * np.repeat(self.x, np.diff(program.start))
-        return np.bincount(program.row, term, program.n_rows).astype(np.float64, copy=False)
+        return usage(self.program, self.x)
 
     @property
     def room(self) -> Floats:
@@ -99,16 +97,11 @@ class Settled:
         movable : ndarray (columns,)
             By how much each column can move.
         """
-        program = self.program
-        entry = np.flatnonzero((wanted > 0.0)[program.row])
-        column = np.searchsorted(program.start, entry, side="right") - 1
-        share = program.value[entry] * movable[column] / wanted[program.row[entry]]
-        moves = share > 0.0
-        row, column, share = program.row[entry[moves]], column[moves], share[moves]
-        order = np.lexsort((column, -share, row))
+        row, column, share = movers(self.program, wanted, movable)
+        order = np.argsort(row + 1.0 / (1.0 + share), kind="stable")  # by row, then by share from the largest
         row, column, share = row[order], column[order], share[order]
         before = np.cumsum(share) - share
-        self.loosen(block_of(program)[column[before - before[np.searchsorted(row, row)] < 1.0]])
+        self.loosen(block_of(self.program)[column[before - before[np.searchsorted(row, row)] < 1.0]])
 
     def loosen(self, blocks: Places) -> None:
         """Make blocks loose, with all of their columns that differ."""

@@ -33,6 +33,62 @@ def best_costs(program, const double[::1] prices):
     return reduced.base, least.base
 
 
+def usage(program, const double[::1] x):
+    """Return the usage of the coupling rows by a point, of which most values may be zero, (rows,)."""
+    cdef const int[::1] start = program.start, row = program.row
+    cdef const double[::1] value = program.value
+    cdef int j, e
+    found = np.zeros(program.n_rows)
+    cdef double[::1] used = found
+    with nogil:
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                for e in range(start[j], start[j + 1]):
+                    used[row[e]] += value[e] * x[j]
+    return found
+
+
+def movers(program, const double[::1] wanted, const double[::1] movable):
+    """Return where columns can move usage of the rows in which some is wanted.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    wanted : ndarray (rows,)
+        Usage of each row; none where it is not positive.
+    movable : ndarray (columns,)
+        By how much each column can move.
+
+    Returns
+    -------
+    row, column : ndarray (entries,) int32
+    share : ndarray (entries,)
+        What the column can move in the row, of what is wanted there.
+    """
+    cdef const int[::1] start = program.start, row = program.row
+    cdef const double[::1] value = program.value
+    cdef int j, e, count = 0
+    cdef int[::1] rows, columns
+    cdef double[::1] shares
+    with nogil:
+        for j in range(movable.shape[0]):
+            if movable[j] > 0.0:
+                for e in range(start[j], start[j + 1]):
+                    count += wanted[row[e]] > 0.0
+    found = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32), np.empty(count)
+    rows, columns, shares = found
+    count = 0
+    with nogil:
+        for j in range(movable.shape[0]):
+            if movable[j] > 0.0:
+                for e in range(start[j], start[j + 1]):
+                    if wanted[row[e]] > 0.0:
+                        rows[count], columns[count] = row[e], j
+                        shares[count] = value[e] * movable[j] / wanted[row[e]]
+                        count += 1
+    return found
+
+
 def tied_blocks(program, const double[::1] reduced, double margin):
     """Return how many blocks have several best columns, none worse by more than the margin.
 
