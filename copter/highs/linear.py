@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Statuses = NDArray[np.int8]
 
 AT_LOWER, BASIC, AT_UPPER = 0, 1, 2  # values of HighsBasisStatus
-SOLVED = 0  # status of scipy.optimize.linprog
+SOLVED, NO_OPTIMUM = 0, (2, 3)  # statuses of scipy.optimize.linprog
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Vertex:
     statuses : ndarray (n + m,) int8 or None
         `AT_LOWER`, `BASIC` or `AT_UPPER`, of columns and then of rows; None from SciPy's HiGHS.
     iterations : int
+    no_optimum : bool
+        Whether HiGHS says that the program has none.
     finished : bool
         As for :class:`copter.highs.branch_and_bound.Report`.
     """
@@ -60,6 +62,7 @@ class Vertex:
     y: Floats | None = None
     statuses: Statuses | None = None
     iterations: int = 0
+    no_optimum: bool = False
     finished: bool = True
 
 
@@ -78,8 +81,10 @@ def by_highspy(task: LinearTask) -> Vertex:
     if solver.passModel(filled_lp(task.cost, task.matrix, rows, columns)) == highspy.HighsStatus.kError:
         return Vertex()
     run_highs(solver)
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Vertex()
+    status, all_statuses = solver.getModelStatus(), highspy.HighsModelStatus
+    if status != all_statuses.kOptimal:
+        none = all_statuses.kInfeasible, all_statuses.kUnbounded, all_statuses.kUnboundedOrInfeasible
+        return Vertex(no_optimum=status in none)
     answer, basis, info = solver.getSolution(), solver.getBasis(), solver.getInfo()
     statuses = np.array([int(each) for each in (*basis.col_status, *basis.row_status)], dtype=np.int8)
     return Vertex(
@@ -108,7 +113,7 @@ def by_scipy(task: LinearTask) -> Vertex:
         options=options,
     )
     if result.status != SOLVED:
-        return Vertex()
+        return Vertex(no_optimum=result.status in NO_OPTIMUM)
     y = np.zeros(len(low))
     y[below] += result.ineqlin.marginals[: len(below)]
     y[above] -= result.ineqlin.marginals[len(below) :]

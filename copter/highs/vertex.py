@@ -15,7 +15,7 @@ LOOK_S = 0.005  # seconds between two looks at the clock
 
 
 def optimal_vertex(task: LinearTask, watch: Watch) -> Vertex | None:
-    """Return HiGHS's optimum; None if it finds none, the solve must stop, or no process can be started."""
+    """Return HiGHS's optimum, or that there is none; None without an answer, in time or at all."""
     process = import_module("copter.highs.process")  # loaded here, because `import copter` does without it
     try:
         worker = process.taken() if sys.executable else None
@@ -29,7 +29,7 @@ def optimal_vertex(task: LinearTask, watch: Watch) -> Vertex | None:
         while not watch():
             with suppress(queue.Empty):
                 found = reports.get(timeout=LOOK_S)
-                return found if isinstance(found, Vertex) and found.x is not None else None
+                return found if isinstance(found, Vertex) and (found.x is not None or found.no_optimum) else None
         return None
     finally:
         process.given_back(worker)

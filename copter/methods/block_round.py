@@ -90,6 +90,8 @@ class BlockRound:
         Basis of the iterate.
     last : BlockAnswer or None
         The iterate's point, if another method has moved it since the basis's last answer.
+    hopeless : bool
+        Whether HiGHS says that there is no optimum: interior points on blocks, which cannot prove that, are left out.
     """
 
     of: Round
@@ -100,6 +102,7 @@ class BlockRound:
     judge: Judge
     mark: Mark
     last: BlockAnswer | None
+    hopeless: bool = False
 
     @classmethod
     def start(cls, given: Round) -> BlockRound:
@@ -123,7 +126,7 @@ class BlockRound:
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:
         """The optimum that pivots or interior points find, if it is proven."""
-        if self.of.watch():
+        if self.of.watch() or self.hopeless:
             return None
         ways = {"basis": self.by_pivots, "highs": self.by_vertex}
         found = ways.get(order[0].method, self.by_interior_points)()
@@ -177,6 +180,7 @@ class BlockRound:
             program.upper[:n], self.of.watch.left_s,
         )  # fmt: skip
         vertex = optimal_vertex(task, self.of.watch)
+        self.hopeless = vertex is not None and vertex.no_optimum
         if vertex is None or vertex.x is None or vertex.y is None:
             return None
         if self.basis.enter(program, self.slots, self.generation, vertex):

@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from copter import Model, PrivateRows, Session, Settings, choose
 from copter.highs import process, vertex
 from copter.highs.linear import AT_LOWER, AT_UPPER, BASIC, LinearTask, Vertex, by_highspy, by_scipy
+from copter.methods.block_round import BlockRound
 from copter.methods.blocks.basis import entered
 from copter.methods.blocks.program import program_of, whole_matrix
 from copter.model.matrix.bounds import live_slots
+from copter.problem.checker import is_improving_ray
 from copter.runtime.watch import Watch
 
 pytest.importorskip("highspy")
@@ -134,7 +136,7 @@ def test_an_infeasible_program_has_no_vertex():
     task = LinearTask(
         np.ones(1), sp.csc_array(np.ones((1, 1))), np.array([2.0]), np.array([np.inf]), np.zeros(1), np.ones(1), np.inf
     )
-    assert by_highspy(task) == by_scipy(task) == Vertex()
+    assert by_highspy(task) == by_scipy(task) == Vertex(no_optimum=True)
 
 
 def test_a_basis_that_fits_no_block_is_not_taken():
@@ -191,13 +193,18 @@ def test_time_ends_the_process():
 
 
 @pytest.mark.usefixtures("always")
-def test_without_an_optimum_the_other_methods_give_the_verdict():
+def test_without_an_optimum_the_interior_points_of_the_whole_give_the_verdict(monkeypatch):
+    monkeypatch.setattr(BlockRound, "by_interior_points", lambda self: pytest.fail("it proves no verdict"))
     model = model_of(300, 400, 6)
     model.set_count(0, 10_000.0, lower=9_000.0)
-    assert Session(model).solve().status == "primal_infeasible"
+    found = Session(model).solve()
+    assert found.status == "primal_infeasible"
+    assert found.conflict
     model = model_of(300, 400, 6)
     model.add_request("free", [1.0], {0: [0.0]}, limit=np.inf)
-    assert Session(model).solve().status == "dual_infeasible"
+    found = Session(model).solve()
+    assert found.status == "dual_infeasible"
+    assert is_improving_ray(model.to_linear_program(), found.ray)
 
 
 @pytest.mark.usefixtures("always")
