@@ -43,11 +43,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "0 -> 1",
     ): "a type without steps is left out before",
     (
-        "copter_frontends.policies.sia.estimator",
-        "had = hints.max_gpus.get(other, 0)",
-        "0 -> 1",
-    ): "another type has had as many GPUs, or the type has its first configurations only",
-    (
         "copter_frontends.policies.hops.records",
         "self.changes = 0",
         "0 -> 1",
@@ -191,8 +186,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a clock that shows exactly the limit",
     (
         "copter_frontends.policies.hops.shim",
-        "if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.placed[other].value > had.value:",
-        "draft.placed[other].value > had.value -> draft.placed[other].value >= had.value",
+        "if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.at(other).value > had.value:",
+        "draft.at(other).value > had.value -> draft.at(other).value >= had.value",
     ): "the value in the table is above the other's by then, and what is placed is worth that or more",
     (
         "copter_frontends.policies.hops.shim",

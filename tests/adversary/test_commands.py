@@ -36,7 +36,7 @@ def test_stdout_is_one_json_object(tmp_path: Path, shim: str) -> None:
         f"NAME t\nROWS\n N c\n{rows}COLUMNS\n M 'MARKER' 'INTORG'\n{columns} N 'MARKER' 'INTEND'\nRHS\n"
         f" RHS r0 7 r1 8\n RHS r2 9\nBOUNDS\n{bounds}ENDATA\n"
     )
-    done = copter("solve", str(path), "--integer", "--shim", shim, "--json", "--time-limit", "5")
+    done = copter("solve", str(path), "--integer", "--shim", shim, "--json", "--time-limit", "60")
     assert done.returncode == 0
     assert json.loads(done.stdout)["status"] in ("optimal", "feasible")
 
