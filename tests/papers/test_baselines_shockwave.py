@@ -10,7 +10,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
-from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT
+from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT, Semantics
 from copter_papers.opponents.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
 from copter_papers.opponents.shockwave.blind import give_blindly
 from copter_papers.opponents.shockwave.true_log import dealt, plan_true_log, worth_of
@@ -165,6 +165,16 @@ def test_with_the_public_simulators_semantics_it_is_blind_to_types():
     model = GoodputModel(configurations_of(cluster))
     made = {s.name: POLICIES["shockwave"].build(cluster, model, semantics=s) for s in (DEFAULT, SIA_ARTIFACT)}
     assert {name: policy.type_blind for name, policy in made.items()} == {"default": False, "sia-artifact": True}
+
+
+@pytest.mark.parametrize("semantics", [DEFAULT, SIA_ARTIFACT])
+def test_the_names_tell_lines_from_the_logarithm_itself(semantics: Semantics):
+    cluster = Cluster.of({"t4": (1, 4), "rtx": (1, 8)})
+    model = GoodputModel(configurations_of(cluster))
+    made = {name: POLICIES[name].build(cluster, model, semantics=semantics) for name in ("shockwave", "shockwave-log")}
+    assert {name: policy.true_log for name, policy in made.items()} == {"shockwave": False, "shockwave-log": True}
+    assert len({policy.type_blind for policy in made.values()}) == 1
+    assert POLICIES["shockwave-log"].rigid
 
 
 def test_parameters_are_checked():
