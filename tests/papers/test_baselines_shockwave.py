@@ -212,6 +212,13 @@ def test_the_logarithm_itself_is_as_good_as_lines_at_all_counts_and_above_the_pu
         assert true.objective == pytest.approx(worth_of(jobs, lines.runs, 0.1, True), rel=1e-6, abs=1e-6)
 
 
+def test_a_window_in_which_all_end_has_no_gap():
+    """Its worth is zero, of which any rounding of the bound is an infinite share."""
+    found = plan_true_log([WindowJob(1, 0.0, 0.2575600267509787, 3.8825900610999997, 0.0, 1.0)], 64, 20, 0.1, 1e-3, 9.0)
+    assert found is not None
+    assert (found.objective, found.bound) == (0.0, 0.0)
+
+
 def test_rounds_that_cannot_be_dealt_are_planned_with_lines():
     """Of three jobs of two GPUs, one runs in a round of three GPUs: the four rounds of nine GPUs are not to be had."""
     jobs = [job(3.0, gpus=2), job(3.0, gpus=2), job(3.0, gpus=2)]
