@@ -10,7 +10,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
-from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT
+from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT, Semantics
 from copter_papers.opponents.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
 from copter_papers.opponents.shockwave.blind import give_blindly
 from copter_papers.opponents.shockwave.true_log import dealt, plan_true_log, worth_of
@@ -167,6 +167,16 @@ def test_with_the_public_simulators_semantics_it_is_blind_to_types():
     assert {name: policy.type_blind for name, policy in made.items()} == {"default": False, "sia-artifact": True}
 
 
+@pytest.mark.parametrize("semantics", [DEFAULT, SIA_ARTIFACT])
+def test_the_names_tell_lines_from_the_logarithm_itself(semantics: Semantics):
+    cluster = Cluster.of({"t4": (1, 4), "rtx": (1, 8)})
+    model = GoodputModel(configurations_of(cluster))
+    made = {name: POLICIES[name].build(cluster, model, semantics=semantics) for name in ("shockwave", "shockwave-log")}
+    assert {name: policy.true_log for name, policy in made.items()} == {"shockwave": False, "shockwave-log": True}
+    assert len({policy.type_blind for policy in made.values()}) == 1
+    assert POLICIES["shockwave-log"].rigid
+
+
 def test_parameters_are_checked():
     with pytest.raises(SettingsError, match="rounds"):
         ShockwavePolicy(Cluster.of({"a": (1, 1)}), ThroughputTable({}), rounds=0)
@@ -200,6 +210,13 @@ def test_the_logarithm_itself_is_as_good_as_lines_at_all_counts_and_above_the_pu
     assert true.bound >= best - 1e-9
     if true.fair:  # a window without fairness rows loses rounds when these are put in turn (B22)
         assert true.objective == pytest.approx(worth_of(jobs, lines.runs, 0.1, True), rel=1e-6, abs=1e-6)
+
+
+def test_a_window_in_which_all_end_has_no_gap():
+    """Its worth is zero, of which any rounding of the bound is an infinite share."""
+    found = plan_true_log([WindowJob(1, 0.0, 0.2575600267509787, 3.8825900610999997, 0.0, 1.0)], 64, 20, 0.1, 1e-3, 9.0)
+    assert found is not None
+    assert (found.objective, found.bound) == (0.0, 0.0)
 
 
 def test_rounds_that_cannot_be_dealt_are_planned_with_lines():

@@ -29,7 +29,6 @@ NEAR = 0.3  # ... and the prices of unused or overused units are below this shar
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
 EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
 LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
-LEAST_GAIN = 1e-16  # ... or when it is below this share of the objective: rounding hides what is left
 FAR_STEPS = 20  # Newton steps of a warm solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
 ENOUGH = 0.6  # a step is taken when the slope along it has fallen to this share, if only beyond the least
@@ -166,12 +165,9 @@ class Newton:
         return self.closed(answer, "optimal" if good else ended)
 
     def reached(self, shares: tuple[float, float]) -> bool:
-        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted, or as small as
-        can be told in floating point.
-        """
+        """Whether Newton's decrement and loose units are below these shares of the gap that is wanted."""
         wanted = self.tolerance * (1.0 + 2.0 * abs(self.size))
-        gained = self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
-        return gained or self.newton.decrement <= LEAST_GAIN * (1.0 + abs(self.size))
+        return self.newton.decrement <= shares[0] * wanted and self.newton.loose <= shares[1] * wanted
 
     def good(self, answer: Answer) -> bool:
         """Whether gap and rows are within tolerance."""

@@ -33,6 +33,10 @@ def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, settings: Setti
     return ShockwavePolicy(cluster, GoodputThroughputs(cluster, model))
 
 
+def _shockwave_log(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+    return ShockwavePolicy(cluster, GoodputThroughputs(cluster, model), true_log=True)
+
+
 def _given_or_drawn(rewards: Rewards | None, cluster: Cluster, rates: TrainingThroughputs) -> Rewards:
     return DrawnRewards(cluster, rates) if rewards is None else rewards
 
@@ -98,13 +102,14 @@ def pollux_of_the_artifact(
     return TypeBlindPollux(cluster, speedups, most_gpus=min((gpus for gpus in most if gpus), default=None))
 
 
-def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
+def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel, true_log: bool = False) -> ShockwavePolicy:
     """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B23)."""
-    return ShockwavePolicy(cluster, GoodputThroughputs(cluster, model), type_blind=True)
+    return ShockwavePolicy(cluster, GoodputThroughputs(cluster, model), type_blind=True, true_log=true_log)
 
 
 OPPONENTS: dict[str, Make] = {
     "shockwave": _shockwave,
+    "shockwave-log": _shockwave_log,
     "edf": _edf,
     "3sigma": _three_sigma,
     "genie": _genie,
@@ -150,8 +155,8 @@ def _opponent(name: str) -> PolicyEntry:
     ) -> SchedulingPolicy:
         if name == "pollux" and semantics.training == "agent":
             return pollux_of_the_artifact(cluster, semantics, profiles)
-        if name == "shockwave" and semantics.training == "agent":
-            return shockwave_of_the_artifact(cluster, goodput_model)
+        if name in ("shockwave", "shockwave-log") and semantics.training == "agent":
+            return shockwave_of_the_artifact(cluster, goodput_model, true_log=name == "shockwave-log")
         return OPPONENTS[name](cluster, goodput_model, mode, settings)
 
     pollux = name == "pollux"

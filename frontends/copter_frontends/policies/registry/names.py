@@ -14,6 +14,7 @@ RIGID_NAMES = (
     "yarn-cs",
     "themis",
     "shockwave",
+    "shockwave-log",
     "edf",
     "3sigma",
     "genie",

@@ -49,7 +49,9 @@ def plan_true_log(
         counts, bound = counted
         runs = dealt(jobs, counts, gpus, rounds)
         value = worth_of(jobs, runs, k, rows)
-        found = Window(runs, value, max(bound, value), rows)
+        found = Window(
+            runs, value, max(min(bound, 0.0), value), rows
+        )  # no window is worth more: progress is at most one
         if bool((runs.sum(axis=1) == counts).all()):
             return found
         break
@@ -61,7 +63,7 @@ def plan_true_log(
     if found is not None and found.fair is other.fair and found.objective >= value:
         return found
     early = EARLIER * (rounds - 1) / 2 * float(_weights(jobs, other.fair).max())  # at most, of all cells
-    return Window(other.runs, value, max(other.bound + early, value), other.fair)
+    return Window(other.runs, value, max(min(other.bound + early, 0.0), value), other.fair)
 
 
 def worth_of(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], k: float, fair: bool) -> float:
