@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,8 @@ class Asked(NamedTuple):
     gain, weight : float64 arrays (n,)
     server : int64 array (n,)
         The present server of a job whose column is the one that it has there; -1 for others.
+    held : list of Shares or None
+        What these jobs have there; None for others.
     """
 
     jobs: list[str]
@@ -72,6 +74,7 @@ class Asked(NamedTuple):
     gain: Floats
     weight: Floats
     server: Ints
+    held: list[Shares | None]
 
     def largest_first(self) -> Asked:
         """Return the entries by GPUs, the most first, then by weight, then by job."""
@@ -81,8 +84,17 @@ class Asked(NamedTuple):
     def take(self, at: Ints) -> Asked:
         """Return these entries, in this order."""
         chosen = at.tolist()
-        jobs, columns = [self.jobs[i] for i in chosen], [self.columns[i] for i in chosen]
-        return Asked(jobs, columns, *(each[at] for each in self[2:]))
+        return Asked(
+            [self.jobs[i] for i in chosen],
+            [self.columns[i] for i in chosen],
+            self.kind[at],
+            self.group[at],
+            self.gpus[at],
+            self.gain[at],
+            self.weight[at],
+            self.server[at],
+            [self.held[i] for i in chosen],
+        )
 
 
 class SharesOf(Mapping[str, Shares]):
@@ -326,7 +338,7 @@ class Draft:
         server = np.array([NONE if shares is None else shares[0][0] for shares in here], dtype=np.int64)
         gain = np.array([wish.offers.gain[column] for wish, column in pairs], dtype=np.float64)
         weight = np.array([wish.weight for wish in wishes], dtype=np.float64)
-        return Asked(jobs, columns, kind, group, gpus, gain, weight, server)
+        return Asked(jobs, columns, kind, group, gpus, gain, weight, server, here)
 
     def give_all(self, asked: Asked) -> None:
         """Give each job that has nothing its column, as :meth:`give` does; many on one server in one pass."""
@@ -343,13 +355,12 @@ class Draft:
 
     def _give_packed(self, asked: Asked) -> None:
         """Give jobs their columns on one server in one compiled pass."""
-        open_ = np.array([job not in self.placed for job in asked.jobs])
-        if not open_.all():
-            asked = asked.take(np.flatnonzero(open_))
+        if any(map(self.placed.__contains__, asked.jobs)):
+            asked = asked.take(np.flatnonzero([job not in self.placed for job in asked.jobs]))
         if not asked.jobs:
             return
-        number: dict[str, int] = {}
-        at = np.array([number.setdefault(job, len(number)) for job in asked.jobs], dtype=np.int64)
+        number = dict(zip(reversed(asked.jobs), range(len(asked.jobs)), strict=True))
+        at = np.array([number[job] for job in asked.jobs], dtype=np.int64)
         first = np.concatenate(([0], np.cumsum([len(lists) for lists in self._with_free]))).astype(np.int64)
         order = np.array([server for lists in self._with_free for each in lists for server in each], dtype=np.int64)
         free, group = np.array(self.free, dtype=np.int64), self.groups.group
@@ -378,11 +389,17 @@ class Draft:
                     lists[f][server] = None
                     server = following[server]
         done = np.flatnonzero(given >= 0)
-        columns = (given[done], asked.gpus[done], asked.server[done], asked.weight[done] * gain[done])
-        for i, server, gpus, had, value in zip(done.tolist(), *(each.tolist() for each in columns), strict=True):
-            job = asked.jobs[i]
-            shares = self.held[job] if server == had else ((server, gpus),)
-            self._note(job, Placed(PACKED, gpus, shares, value))
+        stays, values = given[done] == asked.server[done], (asked.weight[done] * gain[done]).tolist()
+        entries = zip(done.tolist(), given[done].tolist(), asked.gpus[done].tolist(), stays.tolist(), strict=True)
+        shares = [asked.held[i] if same else ((server, gpus),) for i, server, gpus, same in entries]
+        placed = map(Placed._make, zip(repeat(PACKED), asked.gpus[done].tolist(), shares, values))
+        fresh = dict(zip([asked.jobs[i] for i in done.tolist()], placed, strict=True))
+        self.placed.update(fresh)
+        for value in values:
+            self.value += value
+        for job in self.changed.keys() & fresh.keys():
+            del self.changed[job]
+        self.changed.update(dict.fromkeys(fresh))
 
     def find(self, kind: int, group: int, gpus: int) -> Shares | None:
         """Return servers with room for an offer; None if there are none."""
