@@ -14,7 +14,7 @@ from hops_sia import SiaOnSets
 
 from copter_frontends.policies.baselines.gavel import GavelPolicy
 from copter_frontends.policies.hops import RequirementSet
-from copter_frontends.policies.hops.latency_ratio import LEAST, expected_age_s
+from copter_frontends.policies.hops.latency_ratio import LEAST, age_s, age_terms
 from copter_frontends.policy_kit import Choice, RoundPolicy, Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 
@@ -36,9 +36,8 @@ class LatencyOrder:
         if job.id not in self._age_s:
             sizes = self._sets[job.id].sizes
             per_gpu = {kind: self._throughputs.rate(job, kind, sizes[0]) / sizes[0] for kind in self._gpus}
-            self._age_s[job.id] = expected_age_s(
-                self._throughputs.work(job), per_gpu, self._gpus, float(np.mean(sizes))
-            )
+            terms = age_terms(per_gpu, self._gpus, float(np.mean(sizes)))
+            self._age_s[job.id] = age_s(self._throughputs.work(job), terms)
         return self._age_s[job.id]
 
     def window(self, policy: RoundPolicy, now_s: float, least: Mapping[str, int]) -> list[str]:

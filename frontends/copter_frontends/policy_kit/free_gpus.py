@@ -62,14 +62,22 @@ class FreeGpus:
 
     def take(self, shares: Shares) -> None:
         """Take these GPUs, which the caller has checked to be free."""
+        free, by_free = self._free, self._by_free
         for node, gpus in shares:
-            self._set(node, self._free[node] - gpus)
+            had = free[node]
+            del by_free[had][node]
+            free[node] = had - gpus
+            by_free[had - gpus][node] = None
 
     def give(self, shares: Shares) -> None:
         """Return these GPUs; nodes that no longer exist are ignored."""
+        free, by_free = self._free, self._by_free
         for node, gpus in shares:
-            if node in self._free:
-                self._set(node, self._free[node] + gpus)
+            had = free.get(node)
+            if had is not None:
+                del by_free[had][node]
+                free[node] = had + gpus
+                by_free[had + gpus][node] = None
 
     def find(self, gpus: int) -> Shares | None:
         """Find room for a job on the fewest nodes, sorted by node id; None if there is none."""
@@ -103,8 +111,3 @@ class FreeGpus:
                 shares.append((node, min(free, left)))
                 left -= shares[-1][1]
         return tuple(sorted(shares)) if left == 0 else None
-
-    def _set(self, node: str, free: int) -> None:
-        del self._by_free[self._free[node]][node]
-        self._free[node] = free
-        self._by_free[free][node] = None

@@ -85,6 +85,16 @@ class NodeInventory:
         for kind, nodes in self._by_type(allocation):
             self._free[kind].take(nodes)
 
+    def take_all(self, allocations: Iterable[Allocation]) -> None:
+        """Do :meth:`take` for many allocations, one after the other."""
+        for allocation in allocations:
+            self.take(allocation)
+
+    def give_all(self, allocations: Iterable[Allocation]) -> None:
+        """Do :meth:`give` for many allocations, one after the other."""
+        for allocation in allocations:
+            self.give(allocation)
+
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""
         if not allocation.mixture:

@@ -321,11 +321,9 @@ class RoundPolicy(ABC):
     def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
         """Assign exactly the chosen nodes; jobs neither chosen nor pinned lose their GPUs."""
         had = self.held
-        for job_id in list(compress(had, map(is_not, map(chosen.get, had), had.values()))):
-            if chosen.get(job_id) != had[job_id] and job_id not in self.pins:
-                self.release(job_id)
-        for job_id in list(filterfalse(had.__contains__, chosen)):
-            self.hold(job_id, chosen[job_id])
+        others = list(compress(had, map(is_not, map(chosen.get, had), had.values())))
+        self.release_all([job for job in others if chosen.get(job) != had[job] and job not in self.pins])
+        self.hold_all({job_id: chosen[job_id] for job_id in filterfalse(had.__contains__, chosen)})
 
     def job(self, job_id: str) -> Job:
         """Return a job by id; raises UnknownJobError."""
@@ -356,6 +354,20 @@ class RoundPolicy(ABC):
         if held is not None:
             self.nodes.give(held)
             self.services.gpus[self.service[job_id].row] = 0
+
+    def hold_all(self, given: Mapping[str, Allocation]) -> None:
+        """Do :meth:`hold` for many jobs without GPUs."""
+        self.nodes.take_all(given.values())
+        self.held.update(given)
+        self._note_gpus(given, [allocation.gpus for allocation in given.values()])
+
+    def release_all(self, job_ids: Sequence[str]) -> None:
+        """Do :meth:`release` for many jobs that have GPUs."""
+        self.nodes.give_all(map(self.held.pop, job_ids))
+        self._note_gpus(job_ids, 0)
+
+    def _note_gpus(self, job_ids: Iterable[str], gpus: list[int] | int) -> None:
+        self.services.gpus[[service.row for service in map(self.service.__getitem__, job_ids)]] = gpus
 
     def _serve(self, now_s: float) -> None:
         """Add the service since the last plan of the jobs that had GPUs, whatever the number of the others."""

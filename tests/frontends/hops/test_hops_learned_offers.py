@@ -464,6 +464,7 @@ def test_offers_slowdowns_and_blocks_of_few_kinds_are_kept(monkeypatch: pytest.M
         policy.book.slowdown(job, policy.groups, 0, 4, 4)
         assert len(policy.book._made) <= 3
         assert len(policy.book._slowdowns) <= 3
+        assert len(policy.book._terms) <= 3
         assert len(policy.formulation._usages) <= 4
     assert policy.book.offers.keys() == policy.jobs.keys()
 

@@ -20,7 +20,7 @@ from copter_frontends.policies.hops import (
     ThroughputEstimator,
 )
 from copter_frontends.policies.hops.data_loading import DataLoading
-from copter_frontends.policies.hops.latency_ratio import RULES, LatencyQueue, Standing, expected_age_s, weights
+from copter_frontends.policies.hops.latency_ratio import RULES, LatencyQueue, Standing, age_s, age_terms, weights
 from copter_frontends.policies.hops.requirements import requirements_of
 from copter_frontends.policies.hops.service_window import adjust_for_sensitivity, service_window
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
@@ -62,7 +62,9 @@ class TestRequirementSets:
 
 class TestLatencyRatio:
     def test_the_age_is_a_mean_over_types_that_run_the_job(self) -> None:
-        age = expected_age_s(1000.0, {"fast": 10.0, "slow": 2.0, "never": 0.0}, {"fast": 3, "slow": 1, "never": 9}, 2.0)
+        age = age_s(
+            1000.0, age_terms({"fast": 10.0, "slow": 2.0, "never": 0.0}, {"fast": 3, "slow": 1, "never": 9}, 2.0)
+        )
         assert age == pytest.approx(0.75 * 1000 / 20 + 0.25 * 1000 / 4)
 
     def test_priorities_are_renewed_every_thirty_seconds(self) -> None:

@@ -126,3 +126,48 @@ def test_progress_of_many_jobs_is_told_as_of_each() -> None:
         many.update_jobs({"a": {"progress": 1.5}})
     with pytest.raises(UnknownJobError):
         many.update_jobs({"nobody": {"progress": 0.5}})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_jobs_get_and_lose_their_gpus_as_one_after_the_other(seed: int) -> None:
+    rng, one, many = np.random.default_rng(seed), policy(), policy()
+    for made in (one, many):
+        for at in range(12):
+            made.add_job(job(f"j{at}"))
+        made.plan(0.0)
+    running = [name for name in one.held if rng.random() < 0.6]
+    given = {name: one.held[name] for name in rng.permutation(running).tolist()}
+    assert len(given) > 2
+    for name in running:
+        one.release(name)
+    many.release_all(running)
+    assert policy_state(many) == policy_state(one)
+    for name, allocation in given.items():
+        one.hold(name, allocation)
+    many.hold_all(given)
+    assert policy_state(many) == policy_state(one)
+    assert list(many.held) == list(one.held)
+    assert all(many.nodes.nodes_by_free(kind) == one.nodes.nodes_by_free(kind) for kind in many.nodes.types)
+
+
+def test_the_terms_of_an_age_are_made_once_for_jobs_with_the_same_offers() -> None:
+    made = HopsPolicy(Cluster.of({"k": (4, 4)}), ALike(), full_round_s=180.0)
+    for at in range(20):
+        made.add_job(job(f"j{at}"))
+    assert len(made.book._terms) == 1
+    alone = HopsPolicy(Cluster.of({"k": (4, 4)}), ALike(), full_round_s=180.0)
+    alone.add_job(job("j7"))
+    assert made.book.age_s["j7"] == alone.book.age_s["j7"] > 0.0
+    made.add_resources("k", 8)
+    made.add_job(job("late"))
+    assert made.book._terms.keys() == {id(made.book.offers["late"])}
+
+
+class ALike(RandomSpeeds):
+    """Rates that are the same for all jobs."""
+
+    def key(self, job: Job) -> str:
+        return "any"
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: object) -> float:
+        return 2.0 * gpus

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
@@ -250,6 +250,19 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         super().release(job_id)
         if job_id in self.book:
             self.book.hold(job_id, None)
+
+    def hold_all(self, given: Mapping[str, Allocation]) -> None:
+        """Give many jobs free GPUs, and note them with their tasks."""
+        super().hold_all(given)
+        for job_id, allocation in given.items():
+            self.book.hold(job_id, allocation)
+
+    def release_all(self, job_ids: Sequence[str]) -> None:
+        """Release the GPUs of many jobs."""
+        super().release_all(job_ids)
+        for job_id in job_ids:
+            if job_id in self.book:
+                self.book.hold(job_id, None)
 
     # The round ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from copter_frontends.policies.hops.draft import Draft, Present, Shares, SharesOf
@@ -49,6 +49,14 @@ class Drafting:
         here = self.present.get(job)
         return Wish(self.book.offers[job], self.weight[job], NONE if here is None else here.column)
 
+    def wishes(self, jobs: Collection[str]) -> dict[str, Wish]:
+        """Return :meth:`wish` of many jobs."""
+        here = map(self.present.get, jobs)
+        columns = [NONE if each is None else each.column for each in here]
+        offers = map(self.book.offers.__getitem__, jobs)
+        each = map(Wish._make, zip(offers, self.weight.of(jobs), columns, strict=True))
+        return dict(zip(jobs, each, strict=True))
+
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
         """Return a draft in which the jobs of `kept` keep their GPUs and all other GPUs are free."""
         book, groups = self.book, self.groups
@@ -80,13 +88,14 @@ class Drafting:
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
-        held, placed = self.held, draft.placed
-        result = dict(held) if draft.kept is self.present else {job: held[job] for job in draft.kept}
+        held, placed, present = self.held, draft.placed, self.present
+        result = dict(held) if draft.kept is present else {job: held[job] for job in draft.kept}
         for job in draft.changed:
             result.pop(job, None)
             if job in placed:
-                shares = placed[job].shares
-                result[job] = held[job] if draft.held.get(job) == shares else self.allocation(shares)
+                shares, here = placed[job].shares, present.get(job)
+                stays = here is not None and (here.shares is shares or here.shares == shares)
+                result[job] = held[job] if stays else self.allocation(shares)
         return result
 
     def allocation(self, shares: Shares) -> Allocation:

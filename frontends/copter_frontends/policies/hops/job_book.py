@@ -11,7 +11,7 @@ import numpy as np
 
 from copter_frontends.policies.hops.errors import ThroughputError
 from copter_frontends.policies.hops.estimator import ThroughputEstimator
-from copter_frontends.policies.hops.latency_ratio import expected_age_s
+from copter_frontends.policies.hops.latency_ratio import AgeTerm, age_s, age_terms
 from copter_frontends.policies.hops.loading_records import LearnedLoading
 from copter_frontends.policies.hops.offers import OfferRules, Offers
 from copter_frontends.policies.hops.requirements import LearningRates, RequirementSet, requirements_of
@@ -58,6 +58,8 @@ class JobBook:
         self.gpus = self.changes = 0
         self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
+        self._terms: dict[int, tuple[Offers, tuple[AgeTerm, ...]]] = {}  # by the offers' identity
+        self._terms_groups: ServerGroups | None = None  # for which they hold
         self._groups: ServerGroups | None = None
         self._version = -1
         self._speeds = np.zeros(0)  # speeds of the groups with which offers were made
@@ -70,9 +72,7 @@ class JobBook:
             wanted = requirements or requirements_of(job)
         else:
             wanted = RequirementSet.of(requirements)
-        gpus = {group.gpu_type: 0 for group in groups.groups}
-        for group in groups.groups:
-            gpus[group.gpu_type] += group.gpus * len(group.servers)
+        gpus = groups.gpus_by_type
         wanted.check_within(job.id, gpus)
         offers = self._offers(job, wanted, groups)
         if offers is None:
@@ -207,8 +207,17 @@ class JobBook:
     def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:
         self.changes += job.id in self.offers
         self.offers[job.id], self.work[job.id] = offers, work
-        which, first = np.unique(offers.group, return_index=True)
-        each = (offers.base * offers.gain[first] / offers.gpus[first]).tolist()
-        per_gpu = dict(zip(map(str, which.tolist()), each, strict=True))
-        gpus = {str(g): groups.groups[g].gpus * len(groups.groups[g].servers) for g in which.tolist()}
-        self.age_s[job.id] = expected_age_s(work, per_gpu, gpus, offers.requirements.mean)
+        self.age_s[job.id] = age_s(work, self._terms_of(offers, groups))
+
+    def _terms_of(self, offers: Offers, groups: ServerGroups) -> tuple[AgeTerm, ...]:
+        """Return the terms of the age, which jobs with the same offers share."""
+        if self._terms_groups is not groups or len(self._terms) >= MOST_KEPT:
+            self._terms, self._terms_groups = {}, groups
+        known = self._terms.get(id(offers))
+        if known is None or known[0] is not offers:
+            which, first = np.unique(offers.group, return_index=True)
+            each = (offers.base * offers.gain[first] / offers.gpus[first]).tolist()
+            per_gpu = dict(zip(map(str, which.tolist()), each, strict=True))
+            gpus = {str(g): groups.groups[g].gpus * len(groups.groups[g].servers) for g in which.tolist()}
+            known = self._terms[id(offers)] = (offers, age_terms(per_gpu, gpus, offers.requirements.mean))
+        return known[1]

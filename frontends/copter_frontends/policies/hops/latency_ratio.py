@@ -14,6 +14,7 @@ from copter.errors import SettingsError
 from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
+AgeTerm = tuple[float, float]
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
 KEPT_S = 24 * 3600.0  # seconds for which latency ratios of ended jobs are kept
 REFRESH_S = 30.0  # least seconds between two updates of the priorities
@@ -52,15 +53,26 @@ class Standing:
     most_gpus: float = 1.0
 
 
-def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str, int], mean_gpus: float) -> float:
+def age_s(work: float, terms: Sequence[AgeTerm]) -> float:
     """Return age_i of (9): the run time on the mean requirement, averaged over GPU types with their GPUs as weights.
-
-    Types on which the job cannot run are left out, and the other weights sum to one.
 
     Parameters
     ----------
     work : float
         Samples of the job.
+    terms : sequence of (float, float)
+        From :func:`age_terms`.
+    """
+    return sum([weight * work / rate for weight, rate in terms]) if terms else float("inf")
+
+
+def age_terms(per_gpu: Mapping[str, float], gpus: Mapping[str, int], mean_gpus: float) -> tuple[AgeTerm, ...]:
+    """Return what :func:`age_s` needs besides the work: (weight, samples per second on the mean) of each type.
+
+    Types on which the job cannot run are left out, and the other weights sum to one.
+
+    Parameters
+    ----------
     per_gpu : mapping of GPU type to float
         Samples per second of one GPU of each type.
     gpus : mapping of GPU type to int
@@ -69,7 +81,7 @@ def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str,
     """
     runs = {kind: rate for kind, rate in per_gpu.items() if rate > 0 and gpus.get(kind, 0) > 0}
     total = sum(gpus[kind] for kind in runs)
-    return sum(gpus[kind] / total * work / (rate * mean_gpus) for kind, rate in runs.items()) if runs else float("inf")
+    return tuple([(gpus[kind] / total, rate * mean_gpus) for kind, rate in runs.items()])
 
 
 def latency_ratio(standing: Standing) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -201,13 +201,23 @@ class HopsPolicy(LpPolicy, RoundPolicy):
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
         """Give a job GPUs that are free."""
-        self._presence.forget(job_id)
+        self._presence.forget((job_id,))
         super().hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
         """Take away a job's GPUs, if it has any."""
-        self._presence.forget(job_id)
+        self._presence.forget((job_id,))
         super().release(job_id)
+
+    def hold_all(self, given: Mapping[str, Allocation]) -> None:
+        """Give many jobs GPUs that are free."""
+        self._presence.forget(given)
+        super().hold_all(given)
+
+    def release_all(self, job_ids: Sequence[str]) -> None:
+        """Take away the GPUs of many jobs."""
+        self._presence.forget(job_ids)
+        super().release_all(job_ids)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import takewhile
 
@@ -30,9 +30,11 @@ class Presence:
         self._groups: ServerGroups | None = None
         self._changes = -1  # of the book, when the entries were made
 
-    def forget(self, job_id: str) -> None:
-        """Note that a job has lost its GPUs, or has others."""
-        self._made.pop(job_id, None)
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """Note that jobs have lost their GPUs, or have others."""
+        made = self._made
+        for job_id in job_ids:
+            made.pop(job_id, None)
 
     def of(self, held: dict[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups) -> Mapping[str, Present]:
         """Return the entries of all jobs that have GPUs, in the order of `held`; only unknown ones are made.

@@ -93,7 +93,7 @@ class RoundPlanner:
         pinned = draft.copy()
         smallest = {job: book.requirements[job].smallest for job in waiting}
         window = service_window(waiting, smallest, draft.idle)
-        wishes = {job: self.drafting.wish(job) for job in window}
+        wishes = self.drafting.wishes(window)
         draft.admit(wishes)
         formulation.set_free(np.array(draft.free, dtype=np.int64))
         formulation.set_wishes(wishes)
@@ -116,7 +116,7 @@ class RoundPlanner:
                 self.clock.end(stage)
             return RoundResult(draft, draft.value, 0, None)
         formulation = self.programs.idle
-        draft.admit({job: self.drafting.wish(job) for job in self._fragment_window(waiting, draft.idle)})
+        draft.admit(self.drafting.wishes(self._fragment_window(waiting, draft.idle)))
         formulation.set_free(np.array(draft.free, dtype=np.int64))
         formulation.set_wishes({job: each for job, each in draft.wishes.items() if job not in draft.placed})
         self.clock.end("edit")
@@ -162,7 +162,7 @@ class RoundPlanner:
     def _admit(self, draft: Draft, waiting: list[str], behind: dict[str, Wish]) -> list[str]:
         """Return the idle GPUs' window after adding its jobs to the program."""
         window = self._fragment_window(waiting, draft.idle)
-        fresh = {job: self.drafting.wish(job) for job in window if job not in draft.wishes}
+        fresh = self.drafting.wishes([job for job in window if job not in draft.wishes])
         draft.admit(fresh)
         behind |= fresh
         return window

@@ -58,6 +58,7 @@ class ServerGroups:
         GPUs of each server.
     first : int64 array (groups + 1,)
         First server of each group.
+    gpus_by_type : dict of GPU type to int
     index, group_of : dict of server id to int
         Position and group of each server.
     """
@@ -70,6 +71,9 @@ class ServerGroups:
         self.group: Ints = np.repeat(np.arange(len(groups)), counts).astype(np.int64)
         self.group_of = {server: g for g, group in enumerate(groups) for server in group.servers}
         self._shares: dict[tuple[tuple[str, int], ...], tuple[tuple[int, int], ...]] = {}
+        self.gpus_by_type = dict.fromkeys((group.gpu_type for group in groups), 0)
+        for group in groups:
+            self.gpus_by_type[group.gpu_type] += group.gpus * len(group.servers)
         self.size: Ints = np.repeat([group.gpus for group in groups], counts).astype(np.int64)
         self.first: Ints = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 

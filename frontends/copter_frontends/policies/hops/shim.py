@@ -102,27 +102,25 @@ def place_support(draft: Draft, formulation: GroupFormulation, solution: Solutio
 
     Returns the number of fractional jobs.
     """
-    jobs, at, columns, values = solution.by_column()
-    chosen, settled = values >= WHOLE, np.zeros(len(jobs), dtype=bool)
+    names, at, columns, values = solution.by_column()
+    chosen, settled = values >= WHOLE, np.zeros(len(names), dtype=bool)
     settled[at[chosen]] = True
     split = np.flatnonzero((values > SUPPORT) & ~settled[at])
-    whole: list[tuple[int, float, str, int]] = []
-    for i, column in zip(at[chosen].tolist(), columns[chosen].tolist(), strict=True):
-        job = str(jobs[i])
-        if job not in draft.placed:
-            wish = draft.wishes[job]
-            whole.append((-wish.offers.of(column)[2], -wish.weight, job, column))
     partial: list[tuple[float, float, str, int]] = []
     for i, column, value in zip(at[split].tolist(), columns[split].tolist(), values[split].tolist(), strict=True):
-        job = str(jobs[i])
+        job = str(names[i])
         if job not in draft.placed:
             wish = draft.wishes[job]
             partial.append((-value, -wish.weight * float(wish.offers.gain[column]), job, column))
-    fractional = len({job for _, _, job, _ in partial})
-    for _, _, job, column in sorted(whole) + sorted(partial):
+    jobs = [str(names[i]) for i in at[chosen].tolist()]
+    asked = draft.asked(
+        [(job, c) for job, c in zip(jobs, columns[chosen].tolist(), strict=True) if job not in draft.placed]
+    )
+    draft.give_all(asked.largest_first())
+    for _, _, job, column in sorted(partial):
         if job not in draft.placed:
             draft.give(job, column)
-    return fractional
+    return len({job for _, _, job, _ in partial})
 
 
 def dive(draft: Draft, residual: GroupFormulation) -> bool:
