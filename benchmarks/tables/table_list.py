@@ -51,7 +51,7 @@ PROBES = {
     "hops_table3.py": HOPS,
     "hops_table4.py": HOPS,
     "rigid_only.py": SIA,
-    "shards_figures.py": "--rounds 2 --schemes copter,greedy --time-limit 5",
+    "shards_figures.py": "--rounds 2 --schemes copter,lp-relaxed,greedy --time-limit 5",
     "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
     "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.25",
     "sia_reference.py": "--only philly_5",
@@ -59,7 +59,7 @@ PROBES = {
     "table_3_3.py": f"{SIA} --traces philly",
     "table_3_4.py": SIA,
     "time_sharing.py": "--workloads 1 --burst 10",
-    "traffic_figures.py": "--network asn-30 --rounds 1 --warmup 0 --schemes copter",
+    "traffic_figures.py": "--network asn-30 --rounds 1 --warmup 0 --schemes copter,pop-4",
 }
 """Options after a table's own that make its script's run a matter of seconds; the last of an option twice counts."""
 
@@ -131,8 +131,8 @@ TABLES = [
     Table("hadar_table3", "hadar_table3.py --seeds 10", "0 to 9"),
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3"),
-    Table("hops_table3", "hops_table3.py --seeds 3"),
-    Table("hops_table4", "hops_table4.py --seeds 3"),
+    Table("hops_table3", "hops_table3.py --seeds 10", "0 to 9"),
+    Table("hops_table4", "hops_table4.py --seeds 10", "0 to 9"),
     Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", "0 to 4"),
     Table("hops_figure_6", "hops_estimator.py --seeds 3"),
     Table("hops_figure_7b", "hops_figures.py 7b --seeds 10", "0 to 9"),
