@@ -213,7 +213,7 @@ def page(rows: list[Row], command: str) -> str:
         "# Plans beside HiGHS's\n\n"
         f"Made by `{command}`. Each round changes about 1% of a family's requests; the session, HiGHS from nothing and "
         "HiGHS from its last point get the same program, deadline and gap (1e-4) in turn, one thread each, on one "
-        "processor. HiGHS's better answer counts; a plan of either side counts if it was there by 1.05 times the "
+        "processor. HiGHS's better answer counts; no commercial solver was run. A plan of either side counts if it was there by 1.05 times the "
         "deadline. The full run, which takes hours, has `--rounds 60 --deadlines 0.1,1,5`. Losses are in bold.\n\n"
         f"Over all rounds: objectives better by {100.0 * (mean - 1.0):+.2f}% in the geometric mean of the rounds in "
         f"which both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)}"
