@@ -227,7 +227,7 @@ def loads(page: str) -> list[float]:
 def test_whole_rounds_are_loaded() -> None:
     found = loads((RESULTS / "rounds.md").read_text())
     assert found
-    assert all(min(abs(load / each - 1.0) for each in LOADS) <= 0.05 for load in found)
+    assert all(min(abs(load / each - 1.0) for each in LOADS) <= 0.1 for load in found)
 
 
 PACE = re.compile(
