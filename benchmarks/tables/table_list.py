@@ -222,8 +222,8 @@ TABLES = [
     Table("hare_order", "hare_order.py --seeds 10", "0 to 9"),
     Table("hare_reasons", "hare_reasons.py --seeds 5", "0 to 4"),
     Table("hare_motivation", "hare_motivation.py", "none"),
-    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 90", "0"),
-    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 90", "0"),
+    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 60", "0"),
+    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 60", "0"),
     Table(
         "shards_exact",
         "shards_figures.py --figure 5.2 --rounds 1 --time-limit 600 --schemes exact,lp-relaxed,copter,dede",
