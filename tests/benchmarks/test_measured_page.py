@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import readme_table
 import sizes
+import tapes
 
 from copter_frontends.replay.peers import keeps_state
 from copter_frontends.replay.runs import LEAST_ROUNDS
@@ -146,3 +148,24 @@ def test_the_page_of_sizes_is_made_of_the_pages_that_measure() -> None:
 def test_the_page_of_sizes_is_current() -> None:
     texts = [(sizes.PAGE.parent / each).read_text() for each in ("engine.md", "../measured.md", "rounds.md")]
     assert sizes.PAGE.read_text() == sizes.page(*texts)
+
+
+def test_a_row_that_is_replayed_alone_leaves_the_other_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "measured.md"
+    page.write_text(PAGE.read_text())
+    monkeypatch.setattr(tapes, "PAGE", page)
+    monkeypatch.setattr(tapes, "stream_bytes_per_s", lambda: 1e9)
+    monkeypatch.setattr(tapes.measured_picture, "write", lambda page: None)
+    rows, sections = tapes.on_page()
+    assert len(rows) >= 3
+    tapes.write_page(tmp_path / "tapes")
+    assert tapes.on_page() == (rows, sections)
+    name = next(iter(rows))
+    (tmp_path / "tapes").mkdir()
+    section = {"at_a_glance": f"| {name} | new |", "lines": ["new lines"], "how": "just now"}
+    tapes.kept(tmp_path / "tapes" / f"{name}.tape").write_text(json.dumps(section))
+    tapes.write_page(tmp_path / "tapes")
+    now, parts = tapes.on_page()
+    assert now == rows | {name: f"| {name} | new |"}
+    assert {each for each in sections if parts[each] != sections[each]} == {name}
+    assert parts[name][-1] == "new lines"
