@@ -23,8 +23,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.preparing import prepare, read_inputs
 from copter_frontends.cli.running import load_of
+from copter_frontends.cli.saving import RunInputs
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policies.chronus import ChronusPolicy, selector
 from copter_frontends.policies.chronus.compact import compact_form
@@ -112,12 +113,13 @@ class Seen:
     round_ms: list[float] = field(default_factory=list)
 
 
-def prepared(case: Case) -> tuple[Simulation, Workload, SimulateOptions]:
+def prepared(case: Case) -> tuple[Simulation, Workload, RunInputs]:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
     options = ["--hours", str(case.hours), "--load", str(case.load), "--seed", "0", "--threads", "1"]
     asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
-    return *prepare(asked), asked
+    inputs = read_inputs(asked)
+    return *prepare(asked, None, inputs), inputs
 
 
 def watched(policy: ChronusPolicy, seen: Seen) -> None:
@@ -148,7 +150,7 @@ def cells(case: Case) -> Iterator[str]:
     """Run a case, and yield the cells of its row."""
     load = os.getloadavg()[0]
     seen = Seen()
-    simulation, workload, asked = prepared(case)
+    simulation, workload, inputs = prepared(case)
     policy = cast("ChronusPolicy", simulation.policy)
     if not case.selective:
         policy.selector.demand = None
@@ -160,7 +162,7 @@ def cells(case: Case) -> Iterator[str]:
         seen.round_ms.append(1e3 * (time.process_time() - begun))
     result = simulation.result()
     found = deadline_summary(result, workload.jobs, policy._source, policy)["deadlines"]
-    offered, waiting = load_of(asked, result, workload), result.summary()["jobs_without_gpus"]
+    offered, waiting = load_of(inputs, result, workload), result.summary()["jobs_without_gpus"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
@@ -212,12 +214,12 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
         yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
 
 
-def write_whole(page: Path, most: int) -> None:
-    """Write the section on whole plans at the end of the page."""
+def write_whole(page: Path, most: int, sizes: set[int] | None) -> None:
+    """Write the section on whole plans at the end of the page, of runs of these sizes."""
     head = page.read_text().split("\n## ")[0].rstrip()
     rows: list[str] = []
     for case in CASES:
-        if not case.selective and f"{case.gpus} {case.key[1]}" in WHOLE_CASES:
+        if not case.selective and case.gpus in (sizes or {case.gpus}) and f"{case.gpus} {case.key[1]}" in WHOLE_CASES:
             for row in whole_rows(case, most):
                 rows.append(row)
                 page.write_text("\n".join((head, WHOLE, *rows)) + "\n")
@@ -239,7 +241,7 @@ def main() -> None:
     asked = parser.parse_args()
     sizes = None if asked.only is None else {int(each) for each in asked.only.split(",")}
     if asked.whole is not None:
-        write_whole(asked.page, asked.whole)
+        write_whole(asked.page, asked.whole, sizes)
         return
     table, _, whole = asked.page.read_text().partition("\n## ") if asked.page.exists() else ("", "", "")
     lines = table.splitlines()

@@ -157,9 +157,9 @@ def main() -> None:
 
 By `python benchmarks/llm_rivals.py --page`: {asked.minutes} minutes of {source}, {len(loads)} groups of
 {len(MIXES)} mixes of replicas each, {sum(GPUS.values())} GPUs of three types. HiGHS on one thread ends at a gap of
-{GAP:.2%} or after {LIMIT_S:.0f} s; copter's gap is proven by prices. Wall time. Every solver goes on with what it
-loaded itself, so after the first minute the programs differ. A minute whose deadline was over keeps the last plan: its
-gap is large.
+{GAP:.2%} or after {LIMIT_S:.0f} s; copter's gap is proven by prices; no commercial solver was run. Wall time. Every
+solver goes on with what it loaded itself, so after the first minute the programs differ. A minute whose deadline was
+over keeps the last plan: its gap is large.
 
 """
         PAGE.write_text(head + "\n".join(rows) + "\n")

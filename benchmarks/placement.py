@@ -36,9 +36,9 @@ Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {da
 before a round, or one resource fails. HiGHS's dual simplex keeps its basis and is told the same edits (rows and columns
 of requests that come and go are deleted and added); calls of edits are left out on both sides. Beyond
 1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are medians;
-**peer / copter** takes HiGHS's fastest way, warm or cold; **below one copter loses**.
-GLOP and SoPlex are not run. **Warm / cold** is a warm round over copter's own first solve. *Apart* is the largest
-relative difference of objectives.
+**peer / copter** takes HiGHS's warm rounds, or its first solve where that is quicker still; **below one copter
+loses**. GLOP, SoPlex and commercial solvers are not run. **Warm / cold** is a warm round over copter's own first
+solve. *Apart* is the largest relative difference of objectives.
 
 """
 HEAD = (

@@ -135,7 +135,7 @@ def main() -> None:
         "edits; every hundredth placement, and the last, passes an exact checker. A gap is a round's, to a proven "
         "bound of its integer program. Seeds 0 to 2 of `openb` were looked at while copter's scores were chosen; the "
         "others were not. With moves, a hundredth of the running tasks may be moved in a round, and the bound is that "
-        "of plans that move any.\n",
+        "of plans that move any. No commercial solver was run.\n",
     ]
     for row in ROWS if asked.row == "all" else (asked.row,):
         make = {"openb": openb_row, "azure": azure_row}.get(row, lambda row=row: rounds_row(row))

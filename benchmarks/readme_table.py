@@ -59,7 +59,7 @@ def inserted(readme: str, page: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     found = rows_of(page)
-    clock = ", in processor time on one thread," if "processor time on one thread, commit" in page else ""
+    clock = ", in processor time on one thread" if "processor time on one thread, commit" in page else ""
     for name, cells in found.items():
         if name in ROWS and not (name.endswith("-1.0") and f"{name[:-4]}-1.6" in found):
             _, _, own, rival, theirs, times, _, both, start, most, counted = cells

@@ -299,11 +299,26 @@ def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
     return {"lines": lines[2:], "failed": failed}
 
 
+def on_page() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The rows at a glance and the sections that the page has, by tape."""
+    parts = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
+    sections = {part.partition("\n")[0]: f"## {part}".rstrip("\n").splitlines() for part in parts}
+    glance = [line for line in sections.pop(GLANCE[1].removeprefix("## "), []) if line.startswith("| ")][1:]
+    return {line.split(" | ")[0].removeprefix("| "): line for line in glance}, sections
+
+
 def write_page(folder: Path) -> None:
-    """The page of all tapes that were measured, and its picture beside it."""
+    """The page of all tapes that were measured, and its picture beside it.
+
+    A tape that was not measured here stays as the page has it: one row can be replayed in a new clone.
+    """
     lines, glance = [], []
+    rows, sections = on_page()
     for tape in TAPES:
         result = kept(folder / f"{tape.name}.tape")
+        if not result.exists() and tape.name in sections:
+            glance += [rows[tape.name]] if tape.name in rows else []
+            lines += ["", *sections[tape.name]]
         if result.exists():
             section = json.loads(result.read_text())
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []

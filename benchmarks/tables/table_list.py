@@ -52,7 +52,7 @@ PROBES = {
     "hops_table3.py": HOPS,
     "hops_table4.py": HOPS,
     "rigid_only.py": SIA,
-    "shards_figures.py": "--rounds 2 --schemes copter,greedy --time-limit 5",
+    "shards_figures.py": "--rounds 2 --schemes copter,lp-relaxed,greedy --time-limit 5",
     "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
     "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.25",
     "sia_reference.py": "--only philly_5",
@@ -61,7 +61,7 @@ PROBES = {
     "table_3_3.py": f"{SIA} --traces philly",
     "table_3_4.py": SIA,
     "time_sharing.py": "--workloads 1 --burst 10",
-    "traffic_figures.py": "--network asn-30 --rounds 1 --warmup 0 --schemes copter",
+    "traffic_figures.py": "--network asn-30 --rounds 1 --warmup 0 --schemes copter,pop-4",
 }
 """Options after a table's own that make its script's run a matter of seconds; the last of an option twice counts."""
 
@@ -252,8 +252,8 @@ TABLES = [
     Table("hare_order", "hare_order.py --seeds 10", "0 to 9"),
     Table("hare_reasons", "hare_reasons.py --seeds 5", "0 to 4"),
     Table("hare_motivation", "hare_motivation.py", "none"),
-    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 200", "0"),
-    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 200", "0"),
+    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 60", "0"),
+    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 60", "0"),
     Table(
         "shards_exact",
         "shards_figures.py --figure 5.2 --rounds 1 --time-limit 600 --schemes exact,lp-relaxed,copter,dede",

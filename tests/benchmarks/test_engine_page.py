@@ -37,7 +37,7 @@ def test_a_row_that_no_peer_ends_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     found = {"copter": own, "variables": 5, "best_peer": None, "lp_ratio_to_best_peer": None}
     monkeypatch.setattr(engine_rounds, "measured", lambda row: found)
     text = engine_rounds.line(engine_rounds.Row("hard", "--family gub", "15 times", peers=True))
-    assert " | 15 times | none | > 20 | " in text
+    assert " | 15 times | none within 10 s | - | " in text
 
 
 def test_an_unknown_row_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import readme_table
 import sizes
+import tapes
 
 from copter_frontends.replay.peers import keeps_state
 from copter_frontends.replay.runs import LEAST_ROUNDS
@@ -39,6 +41,12 @@ def rows(text: str) -> list[list[str]]:
     return cells[1:]
 
 
+def is_of_the_rounds(cells: list[str], own: list[str]) -> bool:
+    """Whether a row's ratios are its median and its sum over copter's, of the rounds that both counted."""
+    pairs = ((cells[8], cells[3], own[3]), (cells[9], cells[6], own[6]))
+    return all(abs(float(told) * float(under) / float(over) - 1.0) <= 0.02 for told, over, under in pairs)
+
+
 def faults(page: str) -> list[str]:
     """What a referee would not sign on a measured page, one line each."""
     found = []
@@ -54,6 +62,8 @@ def faults(page: str) -> list[str]:
         if table["copter"][3] != own or table["copter"][2] != counted:
             found.append(f"{tape}: copter's figure is not that of its counted rounds")
         for cells in table.values():
+            if cells[8] != "-" and cells[2] == cells[10] == counted and not is_of_the_rounds(cells, table["copter"]):
+                found.append(f"{tape}: {cells[0]} has a ratio that is not of the counted rounds")
             if cells[8] != "-" and cells[0] != "copter" and int(cells[10]) < LEAST_ROUNDS:
                 found.append(f"{tape}: {cells[0]} has a ratio of {cells[10]} rounds")
             if int(cells[10]) > min(int(cells[2]), int(counted)):
@@ -99,6 +109,8 @@ def test_a_table_that_compares_like_with_like_has_no_fault() -> None:
         ("| copter | 9 | 23 |", "| copter | 9 | 22 |", "copter's figure is not"),
         ("| pdlp_warm | 900 | 1 | 900 | 900 | 900 | 900 | 1 | - | - | 1 |",
          "| pdlp_warm | 900 | 1 | 900 | 900 | 900 | 900 | 1 | - | - | 2 |", "has its first solve among"),
+        ("| 9 | 230 | 1 | 4 | 5 |", "| 9 | 230 | 1 | 45 | 5 |", "a ratio that is not of the counted"),
+        ("| 30 | 690 | 1 | 15 | 15 |", "| 30 | 690 | 1 | 15 | 75 |", "a ratio that is not of the counted"),
         ("| 8 | 4 | 5 | 23 |", "| 8 | 400 | 5 | 23 |", "not that of highs_columns_warm's row"),
     ],
 )  # fmt: skip
@@ -136,3 +148,24 @@ def test_the_page_of_sizes_is_made_of_the_pages_that_measure() -> None:
 def test_the_page_of_sizes_is_current() -> None:
     texts = [(sizes.PAGE.parent / each).read_text() for each in ("engine.md", "../measured.md", "rounds.md")]
     assert sizes.PAGE.read_text() == sizes.page(*texts)
+
+
+def test_a_row_that_is_replayed_alone_leaves_the_other_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "measured.md"
+    page.write_text(PAGE.read_text())
+    monkeypatch.setattr(tapes, "PAGE", page)
+    monkeypatch.setattr(tapes, "stream_bytes_per_s", lambda: 1e9)
+    monkeypatch.setattr(tapes.measured_picture, "write", lambda page: None)
+    rows, sections = tapes.on_page()
+    assert len(rows) >= 3
+    tapes.write_page(tmp_path / "tapes")
+    assert tapes.on_page() == (rows, sections)
+    name = next(iter(rows))
+    (tmp_path / "tapes").mkdir()
+    section = {"at_a_glance": f"| {name} | new |", "lines": ["new lines"], "how": "just now"}
+    tapes.kept(tmp_path / "tapes" / f"{name}.tape").write_text(json.dumps(section))
+    tapes.write_page(tmp_path / "tapes")
+    now, parts = tapes.on_page()
+    assert now == rows | {name: f"| {name} | new |"}
+    assert {each for each in sections if parts[each] != sections[each]} == {name}
+    assert parts[name][-1] == "new lines"

@@ -19,6 +19,7 @@ from copter.errors import SnapshotError
 
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
+ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # others spin between calls, which counts as processor time
 CLOCK = "COPTER_CLOCK"  # see peers/clock.py, which is read in the solver's process
 JUDGE = ("-m", "copter_frontends.replay.judge_process")
 UNUSABLE = 2  # exit code of the judge's process for a tape that cannot be used
@@ -182,7 +183,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
     command = [sys.executable, *WORKER, json.dumps(order)]
     clocks = {CLOCK: "processor"} if asked.processor else {}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | clocks
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_BLAS_THREAD | os.environ | clocks
     )
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
