@@ -77,6 +77,8 @@ def of_concave(row: Row) -> str | None:
     """The peer's better way in the rounds that copter's edits and solves are of."""
     if row["ratio"] == "-":
         return None
+    if "DeDe" in row:
+        return None if is_quotient(row["ratio"], [row["DeDe"]], [row["copter"]]) else "the ratio is not of its row"
     same = is_quotient(row["ratio"], [row["new"], row["updated"]], [row["edits"], row["solve"]])
     return None if same else "the ratio is not of Clarabel's better way and warm rounds with their edits"
 

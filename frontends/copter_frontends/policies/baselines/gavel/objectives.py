@@ -132,9 +132,11 @@ class GavelPrograms:
         order = [jobs[j] for j in self.levels.requests]
         ages, work = np.array([f.age_s for f in order]), np.array([f.work_left for f in order])
         ideals = np.array([ideal[j] for j in self.levels.requests])
+        fastest = np.array([max(f.work_left / float(f.rate.max()), np.finfo(float).tiny) for f in order])
 
         def asked(level: float) -> Floats:
-            return work / (ideals / level - ages) if level > 0.0 else np.zeros(len(work))
+            """Return the rates with which all end in time; rounding must not leave a job less than its least time."""
+            return work / np.maximum(ideals / level - ages, fastest) if level > 0.0 else np.zeros(len(work))
 
         highest = min(ideal[j] / best[j] for j in jobs)
         found = self.levels.rise(asked, highest)
