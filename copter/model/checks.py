@@ -51,7 +51,7 @@ def plain_table(values: Any) -> Any:
 
 def rows_named(ids: list[Hashable], what: str, values: Any) -> None:
     """Raise InvalidDataError if a table of pandas has the ids as its index, but in another order."""
-    index = getattr(values, "index", None)
+    index: Any = getattr(values, "index", None)
     if not hasattr(values, "to_numpy") or not hasattr(index, "tolist") or type(index).__name__ == "RangeIndex":
         return
     names = index.tolist()
