@@ -356,7 +356,7 @@ class Solution:
         1.5
         """
         sparse = self._require_sparse()
-        return float(sparse.y[sparse.rows([resource])[0]])
+        return float(sparse.y[sparse.rows([resource])[0]]) + 0.0  # no price is 0, not -0
 
     @property
     def sparse(self) -> SparseValues:

@@ -201,3 +201,10 @@ def test_the_pages_own_lines_pass_strict_types(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "3 source files" in done.stdout
     assert not [line for line in done.stdout.splitlines() if line.split(":")[0] in files]
+
+
+def test_what_nobody_waits_for_costs_nothing_rather_than_minus_nothing() -> None:
+    model = copter.Model(sense="max")
+    model.add_resource("gpu", 9)
+    model.add_request("job", [1.0], {"gpu": [1]})
+    assert str(copter.Session(model).solve().price("gpu")) == "0.0"
