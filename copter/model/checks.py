@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,40 @@ def listed(what: str, values: Any) -> list[Any]:
 def plain_table(values: Any) -> Any:
     """A table of pandas, Polars or Arrow as an array, row by row (looping over it would give column names)."""
     return values.to_numpy() if hasattr(values, "to_numpy") and getattr(values, "ndim", 2) == 2 else values
+
+
+def rows_named(ids: list[Hashable], what: str, values: Any) -> None:
+    """Raise InvalidDataError if a table of pandas has the ids as its index, but in another order."""
+    index: Any = getattr(values, "index", None)
+    if not hasattr(values, "to_numpy") or not hasattr(index, "tolist") or type(index).__name__ == "RangeIndex":
+        return
+    names = index.tolist()
+    if names != ids and len(names) == len(ids) and set(names) == set(ids):
+        raise InvalidDataError(
+            f"{what} has the requests' ids as its index, in another order: rows are taken in the order of `requests`; "
+            f"give {what}.loc[requests]"
+        )
+
+
+def one_of(request: Hashable, usage: object, template: object) -> None:
+    """Raise InvalidDataError unless a request has either a usage or a template."""
+    if usage is None and template is None:
+        raise InvalidDataError(f"request {request!r} has neither usage nor template: give one of them")
+    if usage is not None and template is not None:
+        raise InvalidDataError(f"request {request!r} has both usage and template: give one of them")
+
+
+def alike(wanted: Hashable, known: Container[Hashable]) -> str:
+    """Return a clause that names the known id which is the wanted one as text or as a whole number, or nothing."""
+    if not isinstance(wanted, (int, str)):
+        return ""
+    try:
+        other: Hashable = int(wanted) if isinstance(wanted, str) else str(wanted)
+    except ValueError:
+        return ""
+    if other not in known:
+        return ""
+    return f"; there is {other!r} ({type(other).__name__}), not {wanted!r} ({type(wanted).__name__})"
 
 
 def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from copter.model.checks import (
     listed_for,
     plain_table,
     require_finite_costs,
+    rows_named,
     whole_numbers,
 )
 from copter.model.inventory import Inventory
@@ -56,7 +57,8 @@ class CostEdits(Inventory):
         ----------
         requests : sequence of ids (k,)
         costs : sequence of k array_like (n,), or array or DataFrame (k, n), or one array with the costs of all, request
-            by request. A DataFrame's rows are taken in the order of `requests`, whatever its index.
+            by request. A DataFrame's rows are taken in the order of `requests`; one whose index has the same ids in
+            another order is refused.
             float64 arrays for requests that store float64 costs are copied without a Python loop. An array object
             that occurs many times is stored once.
 
@@ -71,7 +73,9 @@ class CostEdits(Inventory):
         >>> model.cost("b").tolist()
         [3.0]
         """
-        ids, costs = listed("requests", requests), plain_table(costs)
+        ids = listed("requests", requests)
+        rows_named(ids, "costs", costs)
+        costs = plain_table(costs)
         shared = self._shared(ids, costs)
         if shared is not None:
             self.ledger.apply("shared_costs", ids, *shared, self.ledger.sign, self.ledger.sign * 0.0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import DuplicateHandleError, InternalError, InvalidDataError, StaleSolutionError, UnknownHandleError
-from copter.model.checks import Bound, Costs, cost_type, finite, hashable
+from copter.model.checks import Bound, Costs, alike, cost_type, finite, hashable
 from copter.model.found_slots import found_slots
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
 from copter.model.matrix.changes import Changes
@@ -144,7 +144,8 @@ class Ledger:
             hashable("request", request)
             raise
         except KeyError:
-            raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
+            near = alike(request, self.slot_of)
+            raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed{near}") from None
 
     def slots(self, requests: list[Hashable]) -> Ints:
         """Return the slots of many requests, (n,), in one pass; a wrong id is searched for only if the pass fails."""

@@ -24,7 +24,9 @@ from copter.model.checks import (
     different,
     integrality,
     listed,
+    one_of,
     require_finite_costs,
+    rows_named,
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
@@ -193,8 +195,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         ('job',)
         """
         self._require_new(request)
-        if (usage is None) == (template is None):
-            raise InvalidDataError(f"request {request!r}: give either usage or a template")
+        one_of(request, usage, template)
         source: Template | Contents
         if template is not None:
             self._require_template(template, f"request {request!r}: ")
@@ -279,6 +280,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         """
         ids = listed("requests", requests)
         k = len(ids)
+        rows_named(ids, "costs", costs)
         self._require_template(template)
         for request in ids:
             self._require_new(request)
@@ -362,8 +364,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         """
         now = self._template_at(self.ledger.slot(request))
         n = now.n_columns
-        if (usage is None) == (template is None):
-            raise InvalidDataError(f"request {request!r}: give either usage or a template")
+        one_of(request, usage, template)
         if template is not None:
             self._require_template(template, f"request {request!r}: ")
             self._require_columns(f"request {request!r}", template.contents()[:3], n)

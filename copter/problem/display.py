@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import isfinite
 
 MOST_ROWS = 12  # rows of a table in a notebook
 
@@ -14,9 +15,15 @@ def figure(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A gap in percent; "unknown" for NaN."""
+    """A gap in percent; "unknown" for NaN and infinity."""
     return (
-        "unknown" if value != value else "0%" if value == 0 else f"{100 * value:.2g}%" if value >= 1e-6 else "< 0.0001%"
+        "unknown"
+        if not isfinite(value)
+        else "0%"
+        if value == 0
+        else f"{100 * value:.2g}%"
+        if value >= 1e-6
+        else "< 0.0001%"
     )
 
 

@@ -31,12 +31,13 @@ def as_floats(name: str, value: ArrayLike) -> Floats:
         raise InvalidDataError(f"{name} has masked entries: fill them with numbers first")
     try:
         found = np.asarray(value)
-        if found.dtype.kind not in "fiubO" or any(isinstance(each, NOT_REAL) for each in objects(found)):
-            kind = "complex" if found.dtype.kind == "c" else str(found.dtype)
-            raise InvalidDataError(f"{name} is not an array of real numbers: it holds values of type {kind}")
-        return np.array(found, dtype=np.float64)
+        real = found.dtype.kind in "fiubO" and not any(isinstance(each, NOT_REAL) for each in objects(found))
+        if real:
+            return np.array(found, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"{name} is not an array of numbers: {error}") from None
+    kind = {"c": "complex numbers", "U": "text"}.get(found.dtype.kind, f"values of type {found.dtype}")
+    raise InvalidDataError(f"{name} is not an array of real numbers: it holds {kind}")
 
 
 def objects(array: NDArray[Any]) -> Iterable[Any]:

@@ -37,6 +37,13 @@ class Status(str, Enum):
     INTERRUPTED = "interrupted"
 
 
+WITHOUT_OPTIMUM = {
+    Status.PRIMAL_INFEASIBLE: "no point meets all limits (see conflict)",
+    Status.DUAL_INFEASIBLE: "the objective has no bound (see ray)",
+}
+"""What a solution says instead of figures, which would be those of its last point."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """The immutable result of a solve, marked with the version of the model that it belongs to.
@@ -131,14 +138,20 @@ class Solution:
 
     def __repr__(self) -> str:
         ended = f"{self.method}, {seconds(self.solve_time_s)}" if self.method else seconds(self.solve_time_s)
-        return f"<Solution {self.status.value}: objective {figure(self.objective)}, gap {percent(self.gap)}, {ended}>"
+        found = f"objective {figure(self.objective)}, gap {percent(self.gap)}"
+        return f"<Solution {self.status.value}: {WITHOUT_OPTIMUM.get(self.status, found)}, {ended}>"
 
     def _repr_html_(self) -> str:
-        facts = [
-            ("status", self.status.value),
+        found = [
             ("objective", figure(self.objective)),
             ("bound", figure(self.bound) + (", certified" if self.bound_is_certified else "")),
             ("gap", percent(self.gap)),
+        ]
+        if self.status in WITHOUT_OPTIMUM:
+            found = [("answer", WITHOUT_OPTIMUM[self.status])]
+        facts = [
+            ("status", self.status.value),
+            *found,
             ("time", seconds(self.solve_time_s)),
             ("method", f"{self.method}: {self.why}" if self.why else self.method),
         ]
@@ -343,7 +356,7 @@ class Solution:
         1.5
         """
         sparse = self._require_sparse()
-        return float(sparse.y[sparse.rows([resource])[0]])
+        return float(sparse.y[sparse.rows([resource])[0]]) + 0.0  # no price is 0, not -0
 
     @property
     def sparse(self) -> SparseValues:

@@ -59,7 +59,8 @@ def test_lengths_and_loops() -> None:
 def test_figures_as_people_write_them() -> None:
     assert [figure(each) for each in (35.8333333, 1234567.8, 2.0)] == ["35.8333", "1,234,568", "2"]
     assert [seconds(each) for each in (0.0017021, 62.0, 3e-5)] == ["1.7 ms", "62 s", "30 us"]
-    assert [percent(each) for each in (0.0, 1e-9, 0.0123, float("nan"))] == ["0%", "< 0.0001%", "1.2%", "unknown"]
+    assert [percent(each) for each in (0.0, 1e-9, 0.0123)] == ["0%", "< 0.0001%", "1.2%"]
+    assert percent(float("nan")) == percent(float("inf")) == "unknown"
 
 
 def test_the_solution_is_asked_for_after_a_solve() -> None:
@@ -120,12 +121,64 @@ def test_a_table_of_pandas_is_read_row_by_row() -> None:
     assert model.cost("a").tolist() == [1.0, 4.0]
 
 
+def test_a_table_with_the_ids_in_another_order_is_refused() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    model = small()
+    rows = [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    swapped = pandas.DataFrame(rows, index=["b", "a", "c"])
+    with pytest.raises(copter.InvalidDataError, match=r"in another order.*give costs\.loc\[requests\]"):
+        model.update_costs(["a", "b", "c"], swapped)
+    assert model.cost("a").tolist() == [1.0, 1.5]
+    model.update_costs(["a", "b", "c"], swapped.loc[["a", "b", "c"]])
+    assert model.cost("a").tolist() == [2.0, 5.0]
+    model.update_costs(["a", "b", "c"], pandas.DataFrame(rows, index=[7, 8, 9]))
+    with pytest.raises(copter.InvalidDataError, match="in another order"):
+        model.add_requests(
+            [1, 0],
+            pandas.DataFrame(rows[:2], index=pandas.Index([0, 1], dtype="int64")),
+            template=model.add_template({"gpu<1>": [1, 2]}),
+        )
+    model.add_requests([1, 0], pandas.DataFrame(rows[:2]), template=model.add_template({"gpu<1>": [1, 2]}))
+    assert model.cost(1).tolist() == [1.0, 4.0], "an index that pandas made itself says nothing"
+
+
+def test_an_infeasible_program_shows_no_figures() -> None:
+    model = small()
+    model.add_request("must", [1.0], {"gpu<1>": [5]}, at_least=1.0)
+    shown = copter.Session(model).solve()
+    assert shown.status is copter.Status.PRIMAL_INFEASIBLE
+    assert "no point meets all limits (see conflict)" in repr(shown)
+    assert "objective" not in repr(shown)
+    page = shown._repr_html_()
+    assert "no point meets all limits" in page
+    assert "objective" not in page
+
+
+def test_ids_of_another_type_are_told_apart() -> None:
+    model = small()
+    model.add_request(3, [1.0], {"gpu<1>": [1]})
+    model.add_request("4", [1.0], {"gpu<1>": [1]})
+    with pytest.raises(copter.UnknownHandleError, match=r"there is 3 \(int\), not '3' \(str\)$"):
+        model.update_cost("3", [2.0])
+    with pytest.raises(copter.UnknownHandleError, match=r"there is '4' \(str\), not 4 \(int\)$"):
+        model.remove_request(4)
+    with pytest.raises(copter.UnknownHandleError, match=r"already removed$"):
+        model.remove_request("--3")
+
+
 def test_errors_name_what_is_wrong(tmp_path: Path) -> None:
     model = small()
     with pytest.raises(copter.SettingsError, match="deadline_s is 0"):
         copter.Session(model).solve(deadline_s=0)
     with pytest.raises(copter.DimensionError, match="usage has 2 columns"):
         model.add_request("x", [1.0, 2.0, 3.0], {"gpu<1>": [1, 2]})
+    with pytest.raises(copter.InvalidDataError) as raised:
+        model.add_request("x", ["1", "2"], {"gpu<1>": [1, 2]})
+    assert str(raised.value) == "request 'x': cost is not an array of real numbers: it holds text"
+    with pytest.raises(copter.InvalidDataError, match="'x' has neither usage nor template"):
+        model.add_request("x", [1.0, 2.0])
+    with pytest.raises(copter.InvalidDataError, match="'a' has both usage and template"):
+        model.update_usage("a", {"gpu<1>": [1, 2]}, template=model.add_template({"gpu<1>": [1, 2]}))
     model.add_resource("cpu", 4)
     with pytest.raises(copter.DimensionError, match="resource 'cpu' has 1 columns, that of 'gpu<1>' has 2"):
         model.add_request("x", [1.0, 2.0], {"gpu<1>": [1, 2], "cpu": [1]})
@@ -148,3 +201,10 @@ def test_the_pages_own_lines_pass_strict_types(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "3 source files" in done.stdout
     assert not [line for line in done.stdout.splitlines() if line.split(":")[0] in files]
+
+
+def test_what_nobody_waits_for_costs_nothing_rather_than_minus_nothing() -> None:
+    model = copter.Model(sense="max")
+    model.add_resource("gpu", 9)
+    model.add_request("job", [1.0], {"gpu": [1]})
+    assert str(copter.Session(model).solve().price("gpu")) == "0.0"

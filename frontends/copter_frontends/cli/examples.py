@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -27,12 +28,25 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "replay": ("copter replay rounds.tape --peers highs",),
     "tape": ("copter tape info rounds.tape", "copter tape cut rounds.tape short.tape --rounds 0:2"),
     "serve": ("copter serve --data clusters --port 8470", "copter serve --config serve.yaml --access-log"),
-    "shadow": ("copter shadow --kueue objects.json --out shadow.html",),
-    "slurm": ("copter slurm shadow --help", "copter slurm run --help"),
-    "kueue-controller": ("copter kueue-controller --help",),
+    "shadow": (
+        "copter shadow --kueue objects.json --out shadow.html",
+        "copter shadow --slurm squeue.json sinfo.json",
+    ),
+    "slurm": (
+        "copter slurm shadow --rounds 1 --out slurm.html",
+        "copter slurm run --partition gpu --dry-run --steps 1",
+    ),
+    "kueue-controller": ("copter kueue-controller --address http://127.0.0.1:8001 --dry-run --steps 1",),
     "doctor": ("copter doctor", "copter doctor --json"),
 }
 """Examples of each command, run by tests/frontends/cli/test_command_examples.py in the order of `TASKS`."""
+
+INSTEAD = {
+    "what-if": "`copter explain RUN --what-if CHANGE`, or `copter simulate POLICY --what-if CHANGE`",
+    "report": "`--out DIRECTORY` of `copter simulate` and `copter compare` writes one",
+    "schedule": "`copter serve` schedules clusters, `copter simulate POLICY` tries a policy",
+}
+"""What does the work of a command that people look for and that is none."""
 
 
 def meant(word: str, known: Any) -> str:
@@ -59,13 +73,22 @@ class ByTask(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command, with its examples at the end of its help."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            if args[0] in INSTEAD:
+                ctx.fail(f"there is no command {args[0]!r}: {INSTEAD[args[0]]}")
             ctx.fail(f"there is no command {args[0]!r}{meant(args[0], self.commands)} `copter --help` lists them")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and name in EXAMPLES:
-            shown = "\b\nExamples:\n" + "\n".join(f"  {each}" for each in EXAMPLES[name])
-            if shown not in (command.epilog or ""):
-                command.epilog = f"{command.epilog}\n\n{shown}" if command.epilog else shown
+            show_examples(command, EXAMPLES[name])
+            for below, each in getattr(command, "commands", {}).items():
+                show_examples(each, [line for line in EXAMPLES[name] if line.startswith(f"copter {name} {below} ")])
         return name, command, rest
+
+
+def show_examples(command: click.Command, lines: Sequence[str]) -> None:
+    """End a command's help with its examples, once."""
+    shown = "\b\nExamples:\n" + "\n".join(f"  {each}" for each in lines)
+    if lines and shown not in (command.epilog or ""):
+        command.epilog = f"{command.epilog}\n\n{shown}" if command.epilog else shown
 
 
 class Named(click.Choice[str]):

@@ -13,6 +13,7 @@ from copter_frontends.cli.policy_options import quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.policies.registry.names import METHOD_CHOICES, POLICY_NAMES
 
+_SOLVER = Named(("highs",), "solver", "it is highs; `copter compare --policies A,B` sets policies side by side")
 _COUNT = click.IntRange(min=1)
 _GPUS = click.IntRange(max=10_000_000)  # GPUs of a simulated cluster; more would fill the memory before the first round
 _JOBS = click.IntRange(1, 100_000_000)
@@ -197,7 +198,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     metavar="CHANGE",
     help='Simulate twice, as asked and with a change such as "add 8 a100" from the start, and compare the jobs.',
 )
-@click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with this solver too.")
+@click.option("--compare", type=_SOLVER, help="Solve the same linear programs with this solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
 @click.option(
     "--compare-time-limit",

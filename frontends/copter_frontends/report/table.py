@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from rich import box
@@ -114,7 +115,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             "fractional jobs, p50 / max",
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
         ),
-        ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
+        ("gap, p50 / max", f"{gap_words(gap['p50'])} / {gap_words(gap['max'])}"),
         *_fairness(summary),
         *waiting_rows(summary),
         *_deadlines(summary),
@@ -229,6 +230,15 @@ def _counts(result: Mapping[str, Any], *names: str) -> str:
 def number(value: float | None, form: str) -> str:
     """Return a figure as text; a dash for None."""
     return "–" if value is None else form.format(value)
+
+
+def gap_words(gap: float | None) -> str:
+    """Return a gap in percent; a dash for None, "unknown" for infinity and NaN."""
+    if gap is None:
+        return "–"
+    if not isfinite(gap):
+        return "unknown"
+    return "0%" if gap == 0 else f"{100 * gap:.2g}%" if gap >= 1e-6 else "< 0.0001%"
 
 
 def seconds(value: float | None) -> str:

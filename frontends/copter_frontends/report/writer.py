@@ -10,7 +10,7 @@ from copter_frontends.report.charts import charts_of
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.parquet import write_tables
-from copter_frontends.report.table import headline, notes, number, seconds
+from copter_frontends.report.table import gap_words, headline, notes, number, seconds
 from copter_frontends.simulator import SimulationResult
 
 TEMPLATE = "report.html"
@@ -78,7 +78,7 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     round_s, gap = summary["round_s"], summary["gap"]
     cards = [
         ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
-        ("Gap", number(gap["p50"], "{:.1e}"), f"largest {number(gap['max'], '{:.1e}')}"),
+        ("Gap", gap_words(gap["p50"]), f"largest {gap_words(gap['max'])}"),
         ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
         ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
         ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),

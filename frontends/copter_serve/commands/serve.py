@@ -130,7 +130,7 @@ def _in_file(option: str, path: str) -> str:
     try:
         found = Path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{option} {path}: cannot be read: {error}") from error
+        raise SettingsError(f"{option} {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not found:
         raise SettingsError(f"{option} {path}: is empty; put the token in its first line")
     return found

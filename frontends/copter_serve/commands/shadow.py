@@ -129,7 +129,8 @@ def _end(summary: dict[str, Any], as_json: bool) -> int:
             click.echo(f"  not modelled: {each}")
         for each in now["starts"]:
             where = f" on {', '.join(each['nodes'])}" if each["nodes"] else f" in {', '.join(each['flavors'])}"
-            click.echo(f"  could start: {each['job']}{where} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
+            units = f"{each['units']:g} {now['resource']}, " if each["units"] else ""
+            click.echo(f"  could start: {each['job']}{where} ({units}waits {wait_words(each['waits_s'])})")
         for each in now["estimates"]:
             if each["starts_in_s"]:
                 click.echo(f"  estimated start: {each['job']} in {wait_words(each['starts_in_s'])}")
@@ -150,7 +151,7 @@ def _token(path: str | None) -> str:
     try:
         return Path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file {path}: cannot be read: {error}") from error
+        raise InputError(f"--token-file {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _write(path: str, text: str) -> None:

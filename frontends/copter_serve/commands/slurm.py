@@ -46,7 +46,9 @@ def _door(given: dict[str, Any]) -> Door:
         try:
             return Path(path).read_text(encoding="ascii").strip().removeprefix("SLURM_JWT=")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--token-file {path}: cannot be read: {error}") from error
+            raise InputError(
+                f"--token-file {path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
 
     try:
         return Rest(given["rest"], given["user"], token) if given["rest"] else Commands()
@@ -59,16 +61,24 @@ def slurm() -> None:
     """Watch a Slurm cluster, or start its jobs by copter's plans; the latter is an experiment."""
 
 
-@slurm.command("shadow", short_help="Watch a Slurm cluster live; decide nothing.")
+@slurm.command(
+    "shadow",
+    short_help="Watch a Slurm cluster live; decide nothing.",
+    context_settings={"allow_extra_args": True},  # files are told where they belong
+)
 @_door_options
 @shadow_options
-def slurm_shadow(**given: Any) -> int:
+@click.pass_context
+def slurm_shadow(ctx: click.Context, /, **given: Any) -> int:
     """Watch a Slurm cluster live, decide nothing, and report what Slurm leaves unused.
 
     Reads squeue and sinfo or scontrol on this machine, or slurmrestd; keeps one session and, with --tape, a tape.
+    `copter shadow --slurm SQUEUE SINFO` reads files.
     """
     from copter_serve.slurm_controller.live_view import live_view
 
+    if ctx.args:
+        raise InputError("this reads Slurm live and takes no files: give them to `copter shadow --slurm SQUEUE SINFO`")
     door = _door(given)
     with tempfile.TemporaryDirectory(prefix="copter-slurm-shadow-") as folder:
         return watch(lambda: live_view(door, Path(folder)), True, given)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Callable
@@ -63,8 +64,8 @@ class Server(uvicorn.Server):
             if self.hangup.came:
                 self.on_hangup()
         for server in getattr(self, "servers", ()):
-            for socket in server.sockets:
-                host, port = socket.getsockname()[:2]
+            for each in server.sockets:
+                host, port = each.getsockname()[:2]
                 scheme = "https" if self.config.is_ssl else "http"
                 shown = f"[{host}]" if ":" in host else host
                 print(f"copter: serving {scheme}://{shown}:{port}/", file=sys.stderr, flush=True)
@@ -103,6 +104,23 @@ def collect_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT)
+
+
+def require_address(host: str, port: int) -> None:
+    """Raise SettingsError unless the service can listen there; uvicorn would only log an error number."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise SettingsError(f"--host {host}: {error.strerror or error}") from error
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                tried.bind(address)
+            except OSError as error:
+                raise SettingsError(f"--host {host} --port {port}: {error.strerror or error}") from error
 
 
 def reload(guard: Guard, config: uvicorn.Config, read: Callable[[], ServeSettings]) -> None:
@@ -179,6 +197,7 @@ def run(read: Callable[[], ServeSettings]) -> int:
         config.load()
     except (OSError, ssl.SSLError) as error:
         raise SettingsError(f"the certificate or its key cannot be used: {error}") from error
+    require_address(settings.host, settings.port)
     server = Server(config)
     server.clusters = clusters
     server.hangup = hangup

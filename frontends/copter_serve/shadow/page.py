@@ -25,7 +25,7 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
         body += [
             _section("Throughput", _facts(summary, now, unit), _picture(shadow.history)),
             _section(
-                f"The plan that does better: {len(now['starts'])} jobs could start now",
+                f"The plan that does better: {len(now['starts'])} job{'s' * (len(now['starts']) != 1)} could start now",
                 _table(now["starts"], ("job", "queue", "priority", "units", "nodes", "flavors", "waits_s")),
             ),
             _section(
@@ -69,7 +69,8 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             _section("Not read", _list(now["skipped"])),
         ]
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>copter shadow</title>{again}'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"'
+        f' content="width=device-width, initial-scale=1"><title>copter shadow</title>{again}'
         f"<style>{text_of(STYLE)}</style></head><body><main><h1>copter shadow</h1>{''.join(body)}"
         "<footer>The shadow reads and changes nothing. What could start now keeps to the quotas and, where the source"
         " tells of nodes, to their rooms and rules; each start was checked. What is not modelled may still keep a job"
@@ -96,7 +97,7 @@ def _facts(summary: dict[str, Any], now: dict[str, Any], unit: str) -> str:
         "in use": f"{now['used']:g}",
         "could be started now": f"{now['could']:g}; at most {now['bound']:.6g} {trust}",
         "jobs": f"{now['running']} run, {now['waiting']} wait",
-        "watched": f"{summary['watched_hours']:.3f} h, blind for {summary['blind_s']:.0f} s",
+        "watched": f"{wait_words(3600.0 * summary['watched_hours'])}, blind for {wait_words(summary['blind_s'])}",
         f"{unit}-hours left unused": f"at least {unused['at_least']:.4g}, at most {unused['at_most']:.4g}",
         "job-hours waited for nothing": f"{summary['job_hours_waited_for_nothing']:.4g}",
     }
@@ -140,14 +141,16 @@ def _section(title: str, *parts: str) -> str:
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     if not rows:
         return "<p>None.</p>"
-    head = "".join(f"<th>{escape(name.replace('_s', ', s').replace('_', ' '))}</th>" for name in names)
+    head = "".join(f"<th>{escape(name.removesuffix('_s').replace('_', ' '))}</th>" for name in names)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{escape(_cell(name, row[name]))}</td>" for name in names) + "</tr>" for row in rows
     )
     return f"<table><tr>{head}</tr>{lines}</table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
+    if name.endswith("_s"):
+        return wait_words(value)
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -118,7 +118,10 @@ class Commands(Door):
         super().__init__(clock)
         for name in ("squeue", "sinfo", "scontrol"):
             if shutil.which(name) is None:
-                raise ViewError(f"the command {name} is not here: install Slurm's client, or give --rest")
+                raise ViewError(
+                    f"the command {name} is not here: install Slurm's client, give --rest, or give "
+                    "files to `copter shadow --slurm SQUEUE SINFO`"
+                )
         self._nodes: tuple[str, ...] | None = None
 
     def _run(self, *words: str) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from kube_cluster import two_teams
+from kube_cluster import FakeApi, served, two_teams
 
 import copter
 from copter_frontends.cli import COMMANDS, main
 from copter_frontends.cli.examples import EXAMPLES, TASKS
 from copter_serve.service import running
 
+RECORDED = Path(__file__).parents[2] / "slurm" / "recorded" / "22.05" / "types"
 ORDER = [name for names in TASKS.values() for name in names]
 
 
@@ -33,23 +35,36 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copter.write_mps(model.to_linear_program(), "model.mps")
     copter.write_lp(model.to_linear_program(), "model.lp")
     Path("objects.json").write_text(json.dumps({"items": two_teams()}))
+    Path("commands").mkdir()
+    for name, recorded in (("squeue", "before_squeue.json"), ("sinfo", "before_sinfo.json"), ("scontrol", "")):
+        if recorded:
+            Path(f"{name}.json").write_bytes((RECORDED / recorded).read_bytes())
+        command = Path("commands") / name
+        command.write_text(f"#!/bin/sh\ncat '{tmp_path / name}.json'\n" if recorded else "#!/bin/sh\nexit 0\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'commands'}{os.pathsep}{os.environ['PATH']}")
     Path("serve.yaml").write_text("data: clusters\nport: 0\n")
     monkeypatch.setattr(running, "run", lambda read: 0 if read() == read() else 1)
     return tmp_path
 
 
 def test_the_examples_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(FakeApi(two_teams())) as address:
+        run_all(address, capsys)
+    assert {"run.saved", "rounds.tape", "short.tape", "report", "shadow.html", "slurm.html"} <= {
+        each.name for each in folder.iterdir()
+    }
+
+
+def run_all(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ORDER:
         for line in EXAMPLES[name]:
-            words = shlex.split(line)
+            words = shlex.split(line.replace("http://127.0.0.1:8001", address))
             assert words[:2] == ["copter", name]
             with pytest.raises(SystemExit) as ended:
                 main(words[1:])
             said = capsys.readouterr()
             assert ended.value.code == 0, f"{line}: {said.err}"
-    assert {"run.saved", "rounds.tape", "short.tape", "report", "shadow.html"} <= {
-        each.name for each in folder.iterdir()
-    }
 
 
 def said_by(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -69,6 +84,8 @@ def test_help_is_one_screen_by_task(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = said_by("verify --help", capsys)
     assert EXAMPLES["verify"][0] in out
+    for line in (*EXAMPLES["slurm"], *EXAMPLES["tape"]):
+        assert line in said_by(" ".join(line.split()[1:3]) + " --help", capsys)[1]
     assert "x<=None" not in said_by("simulate --help", capsys)[1]
 
 
@@ -80,6 +97,9 @@ def test_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[
         ("simulate sia --cluster sia-hte", "no cluster is named 'sia-hte'; did you mean sia-het?"),
         ("replay none.tape --peers hihgs", "unknown peer 'hihgs'; did you mean highs?"),
         ("simulate", "such as sia, hadar, hadar-online; `copter simulate --help` lists them"),
+        ("simulate sia --compare gavel", "there is no solver 'gavel'; it is highs; `copter compare --policies A,B`"),
+        ("what-if", "there is no command 'what-if': `copter explain RUN --what-if CHANGE`"),
+        ("slurm shadow squeue.json sinfo.json", "give them to `copter shadow --slurm SQUEUE SINFO`"),
         ("compare --policies sia,gavle", "there is no policy 'gavle'; did you mean gavel?"),
     ],
 )

@@ -335,3 +335,14 @@ def test_tls(tmp_path: Path) -> None:
         assert not everything(plain).startswith(b"HTTP/1.1 200")
     assert served.stop() == 0
     served.no_traceback()
+
+
+def test_an_address_that_cannot_be_listened_on_is_said_in_one_line(tmp_path: Path, capsys: Any) -> None:
+    from copter_frontends import cli
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["serve", "--data", str(tmp_path / "data"), "--port", str(port)])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"copter: --host 127.0.0.1 --port {port}: Address already in use\n"

@@ -206,3 +206,20 @@ def test_fair_sharing_names_who_waits_with_a_smaller_share() -> None:
     assert shadow.findings is not None
     assert shadow.findings.unfair[0] == {"job": "b/0", "queue": "blue", "units": 2.0, "borrowed_by": ["red"]}
     assert "r/more" not in [each["job"] for each in shadow.findings.unfair]
+
+
+def test_the_page_says_durations_as_people_do_and_fits_a_phone() -> None:
+    shadow = Shadow(lambda: kueue_view(two_teams()))
+    with shadow:
+        shadow.look()
+    found = shadow.findings
+    assert found is not None
+    found.starts[:] = found.starts[:1]
+    found.starts[0]["waits_s"] = 18_130.9
+    page = shadow_page(shadow)
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert ": 1 job could start now</h2>" in page
+    assert "<th>waits</th>" in page
+    assert "<td>5.0 h</td>" in page
+    assert "18130" not in page
+    assert "<dt>watched</dt><dd>0 s, blind for 0 s</dd>" in page
