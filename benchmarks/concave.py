@@ -68,8 +68,8 @@ count for copter and DeDe. Clarabel's time is its better way's, of five rounds. 
 below one copter loses. **Cold**: the first solve; DeDe's from equal shares, with its quickest penalty there in
 brackets. All run on one core; DeDe's subproblems could run on many.
 
-| jobs | within | rho | DeDe | most | steps | share | missed | copter | Clarabel | ratio | cold: DeDe | copter \
-| Clarabel | measured |
+| jobs | within | rho | DeDe | most | steps | share | missed | copter | Clarabel | ratio | cold: DeDe | cold: copter \
+| cold: Clarabel | measured |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
