@@ -105,6 +105,7 @@ class WorthProgram:
             return
         old = self.place[changed[changed < len(self.place)]]
         old = old[old >= 0]
+        self.passes.leave(old)
         self.place[arrays["slot"][old]] = -1
         arrays["count"][old], arrays["constant"][old], arrays["slot"][old] = 0, 0.0, -1
         self.place[live] = used["slot"] + np.arange(len(live))

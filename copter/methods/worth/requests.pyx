@@ -33,7 +33,9 @@ cdef class Requests:
     """Requests side by side: request r has count[r] columns from start[r] on; places beyond the n-th wait for new ones.
 
     A request whose response is one column, or between two, keeps them until prices have moved far enough for another
-    column to come near (W14): until then it is closed, and a response looks at these columns alone.
+    column to come near (W14): until then it is closed, and all passes look at these columns alone. What requests between
+    two columns use, and bend, is kept too: a response at the same prices, as the first one of a round mostly is, looks
+    at requests that are open alone.
 
     Attributes
     ----------
@@ -41,8 +43,8 @@ cdef class Requests:
         Of each request's worth at the last response or bound.
     x, point : ndarray (columns,)
         The last response; and the point that :meth:`settle` has made of it.
-    used : ndarray (rows,)
-        What the response or, after :meth:`settle`, the point uses of each resource.
+    used, filled : ndarray (rows,)
+        What the last response, and the point, use of each resource.
     """
 
     cdef int n, most
@@ -52,14 +54,17 @@ cdef class Requests:
     cdef const int[::1] kind, n_pieces
     cdef const double[:, ::1] curve
     cdef const char[::1] idle
-    cdef readonly object slope, x, point, used
-    cdef double[::1] s_, x_, point_, used_, q, weight
+    cdef readonly object slope, x, point, used, filled
+    cdef double[::1] s_, x_, point_, used_, filled_, q, weight
     cdef int[::1] near, hint
     cdef int[::1] only, mate  # of closed requests: their columns; -1 for being idle, and for no second one
     cdef double[::1] until  # way of the prices at which a closed request opens; -INFINITY if it is open
     cdef double[::1] crowd  # slope of the last response between more than two columns, or 0
-    cdef double[::1] closed_used, last, unit  # usage of closed requests; last prices; units of their way
-    cdef double way, mu
+    cdef double[::1] closed_used, last, unit  # usage of closed requests of one column; last prices; units of their way
+    cdef double[::1] pairs_used  # of closed requests between two columns, at the last prices ...
+    cdef double[:, ::1] pairs_bent  # ... with the smoothing `pairs_mu`, which is -1 if they are not known
+    cdef double way, mu, pairs_mu
+    cdef bint is_tidy  # whether the point has nothing of closed requests but in their columns
     cdef bint is_apart  # whether the last response was found between one or two lines, with no other near
 
     def __init__(self, parts, int n_rows, int n):
@@ -73,31 +78,74 @@ cdef class Requests:
         places = len(parts["count"])
         self.slope, self.x, self.used = np.zeros(places), np.zeros(len(parts["rate"])), np.zeros(n_rows)
         self.point = np.zeros(len(parts["rate"]))
-        self.s_, self.x_, self.point_, self.used_ = self.slope, self.x, self.point, self.used
+        self.filled = np.zeros(n_rows)
+        self.s_, self.x_, self.point_, self.used_, self.filled_ = self.slope, self.x, self.point, self.used, self.filled
         self.hint = np.zeros(places, dtype=np.int32)  # of each request, the line at which its last walk has ended
         self.only, self.mate = np.zeros((2, places), dtype=np.int32)
         self.until, self.crowd = np.full(places, -np.inf), np.zeros(places)
         self.closed_used, self.last, self.unit = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
-        self.way, self.mu, self.most = 0.0, -1.0, 0
+        self.pairs_used, self.pairs_bent = np.zeros(n_rows), np.zeros((n_rows, n_rows))
+        self.way, self.mu, self.most, self.pairs_mu = 0.0, -1.0, 0, -1.0
+        self.is_tidy = True
         self.grow(n)
 
     def grow(self, int n):
-        """Take in new requests in the places up to the n-th, and what left: requests without columns."""
+        """Take in new requests in the places up to the n-th, after :meth:`leave` of those that have left."""
         cdef int r, k
         self.n = n
-        for r in range(n):
-            self.most = max(self.most, self.count[r])
-        if self.near is None or len(self.near) <= self.most:
-            self.q, self.weight = np.zeros(self.most + 1), np.zeros(self.most + 1)
-            self.near = np.zeros(self.most + 1, dtype=np.int32)
         for k in range(self.closed_used.shape[0]):
             self.closed_used[k] = 0.0
         for r in range(n):
-            if self.until[r] > -INFINITY:
-                if self.count[r] == 0:
-                    self.until[r] = -INFINITY
-                elif self.mate[r] < 0:
-                    self.use_only(r, 1.0)
+            self.most = max(self.most, self.count[r])
+            if self.until[r] > -INFINITY and self.mate[r] < 0:
+                self.use_only(r, 1.0)
+        if self.near is None or len(self.near) <= self.most:
+            self.q, self.weight = np.zeros(self.most + 1), np.zeros(self.most + 1)
+            self.near = np.zeros(self.most + 1, dtype=np.int32)
+
+    def leave(self, const long long[::1] places):
+        """Open requests that are about to lose their columns."""
+        cdef int r, i
+        for i in range(places.shape[0]):
+            r = places[i]
+            if self.until[r] > -INFINITY and self.mate[r] >= 0 and self.pairs_mu > 0.0:
+                self.hold_pair(r, self.falls_of(r), -1.0)
+            self.until[r] = -INFINITY
+
+    cdef double falls_of(self, int r) noexcept nogil:
+        """How fast the best total of a closed request between two columns falls with the slope, at the last prices."""
+        cdef int first = self.start[r], low = self.only[r], beyond = first + self.mate[r]
+        cdef double q_low = 0.0, flat = 0.0, width, p = self.x_[beyond] / self.limit[r], s, falls
+        cdef Curve u = self.curve_of(r)
+        if low >= 0:
+            q_low, flat = self.priced(first + low, self.last), self.rate[first + low]
+        width = self.rate[beyond] - flat
+        s = (q_low - self.priced(beyond, self.last)) / width
+        s += self.pairs_mu * self.size[r] / (self.limit[r] * width) * log(p / (1.0 - p))
+        smooth_total(&u, s, self.pairs_mu, &falls)
+        return falls
+
+    cdef inline void hold_pair(self, int r, double falls, double sign) noexcept nogil:
+        """Add usage and second derivatives (W9) of a closed request between two columns to those of these.
+
+        The derivatives are a multiple of (1, -1)(1, -1)' for its two columns.
+        """
+        cdef int k, low = self.only[r], beyond = self.start[r] + self.mate[r]
+        cdef double L = self.limit[r], p = self.x_[beyond] / L, width = self.rate[beyond], bent
+        if low >= 0:
+            low += self.start[r]
+            width -= self.rate[low]
+        bent = L * L * p * (1.0 - p) / (self.pairs_mu * self.size[r])
+        bent *= sign * falls / (bent * width * width + falls)
+        for k in range(self.entry[beyond], self.entry[beyond + 1]):
+            self.pairs_used[self.row[k]] += sign * self.value[k] * self.x_[beyond]
+        self.add_outer(beyond, beyond, bent, self.pairs_bent)
+        if low >= 0:
+            for k in range(self.entry[low], self.entry[low + 1]):
+                self.pairs_used[self.row[k]] += sign * self.value[k] * self.x_[low]
+            self.add_outer(low, low, bent, self.pairs_bent)
+            self.add_outer(low, beyond, -bent, self.pairs_bent)
+            self.add_outer(beyond, low, -bent, self.pairs_bent)
 
     cdef inline void use(self, int column) noexcept nogil:
         """Add what the response uses by a column."""
@@ -124,7 +172,8 @@ cdef class Requests:
     cdef void close(self, int r, int count) noexcept nogil:
         """Close a priced request whose response is one column or between two, for as long as no other can come near.
 
-        Between two columns the slope is that of their crossing, and at most `turn` off it (W14).
+        Between two columns the slope is that of their crossing, and at most `turn` off it (W14). The window must be
+        wider than all that rounding can do, since bounds look at the request's columns alone.
         """
         cdef int j, low = self.near[0], own
         cdef int first = self.start[r]
@@ -132,6 +181,7 @@ cdef class Requests:
         cdef double tau = self.mu * self.size[r] / self.limit[r]
         cdef double window = NEAR * tau, q_own = 0.0, v_own = 0.0, moves = 0.0, gap, s = self.s_[r]
         cdef double least = INFINITY, turn = 0.0, turns = 0.0, width, other, q_low = 0.0, v_low = 0.0
+        cdef double sizes, own_sizes = 0.0
         own = low
         if count == 2:
             own = self.near[1]
@@ -144,27 +194,45 @@ cdef class Requests:
             turn = FAR_TURN * tau / width
         if own >= 0:
             q_own, v_own, moves = self.q[own], v[own], self.moves(first + own)
+            own_sizes = self.sizes_of(first + own, s)
         if count == 2:
             turns = (turns + moves) / width
+            own_sizes += self.sizes_of(first + low, s) if low >= 0 else 0.0
         for j in range(-1, self.count[r]):
             if j == own or j == low or (j < 0 and not self.idle[r]):
                 continue
             if j < 0:
-                gap, width, other = q_own + s * v_own, fabs(v_own), 0.0
+                gap, width, other, sizes = q_own + s * v_own, fabs(v_own), 0.0, 0.0
             else:
                 gap, width = q_own - self.q[j] + s * (v_own - v[j]), fabs(v_own - v[j])
                 other = self.moves(first + j)
+                sizes = self.sizes_of(first + j, s)
+            if not window > 256.0 * U * (sizes + own_sizes):
+                return
             gap -= window + turn * width
             other += moves + turns * width
             if not gap > 0.0:
                 return
             if gap < least * other:
                 least = gap / other
+        least = self.way + least * (1.0 - 1e-9)
+        if not least > self.way:
+            return
         self.only[r] = low
         self.mate[r] = own if count == 2 else -1
-        self.until[r] = self.way + least * (1.0 - 1e-9)
+        self.until[r] = least
+        for j in range(first, first + self.count[r]):
+            self.point_[j] = 0.0
         if count == 1:
             self.use_only(r, 1.0)
+
+    cdef inline double sizes_of(self, int j, double s) noexcept nogil:
+        """The sum of the sizes of a column's terms at the last prices and a slope, times what rounds each."""
+        cdef int k, entries = self.entry[j + 1] - self.entry[j]
+        cdef double total = fabs(self.cost[j]) + fabs(s * self.rate[j])
+        for k in range(self.entry[j], self.entry[j + 1]):
+            total += fabs(self.value[k] * self.last[self.row[k]])
+        return (entries + 6) * total
 
     cdef inline Curve curve_of(self, int r) noexcept nogil:
         cdef Curve u
@@ -305,6 +373,13 @@ cdef class Requests:
             total -= self.value[k] * y[self.row[k]]
         return total
 
+    cdef inline double own_crossing(self, int r, const double[::1] y) noexcept nogil:
+        """The slope at which the two lines of a closed request meet at prices y."""
+        cdef int low = self.start[r] + self.only[r], own = self.start[r] + self.mate[r]
+        if self.only[r] < 0:
+            return -self.priced(own, y) / self.rate[own]
+        return (self.priced(low, y) - self.priced(own, y)) / (self.rate[own] - self.rate[low])
+
     cdef inline double crossing(self, int r) noexcept nogil:
         """The slope at which the two lines of a priced closed request meet."""
         cdef int first = self.start[r], low = self.only[r], own = self.mate[r]
@@ -312,13 +387,13 @@ cdef class Requests:
             return -self.q[own] / self.rate[first + own]
         return (self.q[low] - self.q[own]) / (self.rate[first + own] - self.rate[first + low])
 
-    cdef bint pair(self, int r, const double[::1] y, double mu, double[:, ::1] hessian, bint bends) noexcept nogil:
+    cdef bint pair(self, int r, const double[::1] y, double mu) noexcept nogil:
         """Respond for a request between the two lines that it keeps, as `respond` and `bend` do for any other one.
 
         Returns False, with nothing done, unless it is well between them.
         """
         cdef int first = self.start[r], low = self.only[r], beyond = first + self.mate[r]
-        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p, falls, bent
+        cdef double q_low = 0.0, flat = 0.0, L = self.limit[r], width, s, p, falls
         cdef Curve u = self.curve_of(r)
         if low >= 0:
             low += first
@@ -334,17 +409,8 @@ cdef class Requests:
         self.s_[r] = s
         if low >= 0:
             self.x_[low] = L * (1.0 - p)
-            self.use(low)
         self.x_[beyond] = L * p
-        self.use(beyond)
-        if bends:  # W9 of two columns: a multiple of (1, -1)(1, -1)'
-            bent = L * L * p * (1.0 - p) / (mu * self.size[r])
-            bent *= falls / (bent * width * width + falls)
-            self.add_outer(beyond, beyond, bent, hessian)
-            if low >= 0:
-                self.add_outer(low, low, bent, hessian)
-                self.add_outer(low, beyond, -bent, hessian)
-                self.add_outer(beyond, low, -bent, hessian)
+        self.hold_pair(r, falls, 1.0)
         return True
 
     cdef inline void add_outer(self, int a, int b, double m, double[:, ::1] hessian) noexcept nogil:
@@ -490,10 +556,10 @@ cdef class Requests:
 
     def respond(self, const double[::1] y, double mu, double[:, ::1] hessian=None):
         """Set x, used and slopes to the smoothed responses at prices y, and add the second derivatives to `hessian`."""
-        cdef int r, j, k, count
+        cdef int r, j, k, i, count
         cdef int n_rows = self.used_.shape[0]
-        cdef double moved = 0.0, mean = 0.0
-        cdef bint anew, bends = hessian is not None
+        cdef double moved = 0.0, mean = 0.0, falls = 0.0
+        cdef bint anew, known, bends = hessian is not None
         cdef Curve u
         with nogil:
             for k in range(n_rows):
@@ -513,23 +579,33 @@ cdef class Requests:
                     self.unit[k] = fabs(y[k]) if fabs(y[k]) > 1e-3 * mean else 1e-3 * mean
                 self.way = 0.0
                 self.mu = mu
+            known = moved == 0.0 and mu == self.pairs_mu and not anew
+            self.pairs_mu = mu
+            if not known:
+                for k in range(n_rows):
+                    self.pairs_used[k] = 0.0
+                    for i in range(n_rows):
+                        self.pairs_bent[k, i] = 0.0
             self.opened = 0
             for r in range(self.n):
-                if self.count[r] == 0:
-                    continue
                 if self.until[r] > -INFINITY:
-                    if self.until[r] > self.way and (self.mate[r] < 0 or self.pair(r, y, mu, hessian, bends)):
+                    if self.until[r] > self.way and (known or self.mate[r] < 0 or self.pair(r, y, mu)):
                         continue
                     if self.mate[r] < 0:
                         self.use_only(r, -1.0)
                     self.until[r] = -INFINITY
+                if self.count[r] == 0:
+                    continue
                 self.opened += 1
                 u = self.curve_of(r)
                 self.price(r, y)
                 count = self.respond_one(r, &u, mu)
                 if count <= 2 and self.is_apart:
                     self.close(r, count)
-                    if count == 1 and self.until[r] > -INFINITY:
+                    if self.until[r] > -INFINITY:
+                        if count == 2:
+                            smooth_total(&u, self.s_[r], mu, &falls)
+                            self.hold_pair(r, falls, 1.0)
                         continue
                 for j in range(count):
                     if self.near[j] >= 0:
@@ -539,58 +615,87 @@ cdef class Requests:
             if anew:
                 self.opened = 0
             for k in range(n_rows):
-                self.used_[k] += self.closed_used[k]
+                self.used_[k] += self.closed_used[k] + self.pairs_used[k]
+                if bends:
+                    for i in range(n_rows):
+                        hessian[k, i] += self.pairs_bent[k, i]
 
     def take(self, const double[::1] x):
         """Take a point from elsewhere as the response; all requests are open after it."""
         self.x_[:] = x
         self.until[:] = -INFINITY
         self.closed_used[:] = 0.0
-        self.mu = -1.0
+        self.mu = self.pairs_mu = -1.0
         self.settle()
+        self.used_[:] = self.filled_
+
+    def put(self, const double[::1] point, const double[::1] slope):
+        """Put back a point, which an earlier :meth:`settle` made, and slopes of an earlier :meth:`bound`."""
+        self.point_[:] = point
+        self.s_[:] = slope
+        self.is_tidy = False
+
+    cdef inline double shrunk(self, int j, const double[::1] factor) noexcept nogil:
+        """A column of the response, multiplied by the least factor of its rows."""
+        cdef int k
+        cdef double least = INFINITY
+        for k in range(self.entry[j], self.entry[j + 1]):
+            least = min(least, factor[self.row[k]])
+        return self.x_[j] * least if least < INFINITY else self.x_[j]
 
     def settle(self, const double[::1] factor=None):
-        """Set the point to x, with each column multiplied by the least factor of its rows; `used` follows.
+        """Set the point to x, with each column multiplied by the least factor of its rows; `filled` follows.
 
         Where a request's sum would be above its limit, all its columns shrink to it.
 
         Returns (the objective of the point, the sum of the sizes of its terms).
         """
-        cdef int r, j, k, first, last
-        cdef double least, total = 0.0, size = 0.0, z, term, part
+        cdef int r, j, k, i, first, last, n
+        cdef int own[2]
+        cdef double total = 0.0, size = 0.0, z, term, part
+        cdef bint mends = factor is not None, is_closed
         cdef Curve u
         with nogil:
-            for k in range(self.used_.shape[0]):
-                self.used_[k] = 0.0
+            for k in range(self.filled_.shape[0]):
+                self.filled_[k] = 0.0
             for r in range(self.n):
-                if self.count[r] == 0:
+                first, n = self.start[r], self.count[r]
+                if n == 0:
                     continue
-                first, last = self.start[r], self.start[r] + self.count[r]
+                is_closed = self.until[r] > -INFINITY
+                if is_closed:
+                    if not self.is_tidy:
+                        for j in range(first, first + n):
+                            self.point_[j] = 0.0
+                    own[0], own[1] = self.only[r], self.mate[r]
+                    n = 2
                 z = part = 0.0
-                for j in range(first, last):
-                    self.point_[j] = self.x_[j]
-                    if self.x_[j] > 0.0 and factor is not None and self.idle[r]:
-                        least = INFINITY
-                        for k in range(self.entry[j], self.entry[j + 1]):
-                            least = min(least, factor[self.row[k]])
-                        if least < INFINITY:
-                            self.point_[j] *= least
+                for i in range(n):
+                    j = own[i] if is_closed else i
+                    if j < 0:
+                        continue
+                    j += first
+                    self.point_[j] = self.shrunk(j, factor) if mends and self.idle[r] and self.x_[j] > 0.0 else self.x_[j]
                     part += self.point_[j]
-                part = self.limit[r] / part * (1.0 - 4.0 * U) if part > self.limit[r] and factor is not None else 1.0
-                for j in range(first, last):
-                    if self.point_[j] > 0.0:
-                        if self.idle[r]:
-                            self.point_[j] *= part
-                        for k in range(self.entry[j], self.entry[j + 1]):
-                            self.used_[self.row[k]] += self.value[k] * self.point_[j]
-                        z += self.rate[j] * self.point_[j]
-                        term = self.cost[j] * self.point_[j]
-                        total += term
-                        size += fabs(term)
+                part = self.limit[r] / part * (1.0 - 4.0 * U) if part > self.limit[r] and mends else 1.0
+                for i in range(n):
+                    j = own[i] if is_closed else i
+                    if j < 0 or not self.point_[first + j] > 0.0:
+                        continue
+                    j += first
+                    if self.idle[r]:
+                        self.point_[j] *= part
+                    for k in range(self.entry[j], self.entry[j + 1]):
+                        self.filled_[self.row[k]] += self.value[k] * self.point_[j]
+                    z += self.rate[j] * self.point_[j]
+                    term = self.cost[j] * self.point_[j]
+                    total += term
+                    size += fabs(term)
                 u = self.curve_of(r)
                 term = value_at(&u, z) if u.kind != LINEAR else 0.0
                 total += term
                 size += fabs(term)
+            self.is_tidy = True
         return total, size
 
     def nonzero(self, const long long[::1] place, const int[::1] column):
@@ -598,10 +703,15 @@ cdef class Requests:
 
         place : (slots,) place of each slot's request, or -1; column : (columns,) number within its request.
         """
-        cdef int j
+        cdef int j, i, n
+        cdef int own[2]
         cdef Py_ssize_t slot, count = 0
         cdef long long r
-        key, value = np.empty(self.point_.shape[0], dtype=np.int64), np.empty(self.point_.shape[0])
+        cdef bint is_closed
+        for slot in range(self.n):
+            count += 2 if self.is_tidy and self.until[slot] > -INFINITY else self.count[slot]
+        key, value = np.empty(count, dtype=np.int64), np.empty(count)
+        count = 0
         cdef long long[::1] keys = key
         cdef double[::1] values = value
         with nogil:
@@ -609,12 +719,40 @@ cdef class Requests:
                 r = place[slot]
                 if r < 0:
                     continue
-                for j in range(self.start[r], self.start[r] + self.count[r]):
+                is_closed, n = self.is_tidy and self.until[r] > -INFINITY, self.count[r]
+                if is_closed:
+                    own[0], own[1], n = min(self.only[r], self.mate[r]), max(self.only[r], self.mate[r]), 2
+                for i in range(n):
+                    j = own[i] if is_closed else i
+                    if j < 0:
+                        continue
+                    j += self.start[r]
                     if self.point_[j] != 0.0:
                         keys[count] = slot << 32 | column[j]
                         values[count] = self.point_[j]
                         count += 1
         return key[:count].copy(), value[:count].copy()
+
+    cdef inline double top_of_own(self, int r, double s, const double[::1] y) noexcept nogil:
+        """The largest q_j + s v_j of a closed request, which one of its own columns has, rounded up (W14)."""
+        cdef int j, i, k
+        cdef double top = 0.0 if self.idle[r] else -INFINITY, t, used
+        for i in range(2):
+            j = self.mate[r] if i else self.only[r]
+            if j < 0:
+                continue
+            j += self.start[r]
+            t = self.cost[j]
+            used = fabs(t)
+            for k in range(self.entry[j], self.entry[j + 1]):
+                t -= self.value[k] * y[self.row[k]]
+                used += fabs(self.value[k] * y[self.row[k]])
+            t += s * self.rate[j]
+            used += fabs(s * self.rate[j])
+            t += used * (self.entry[j + 1] - self.entry[j] + 6) * 2.0 * U
+            if t > top:
+                top = t
+        return top
 
     cdef inline double top_of(self, int r, double s, const double[::1] y) noexcept nogil:
         """The largest q_j + s v_j of a priced request, 0 if it may be idle, rounded up."""
@@ -639,13 +777,26 @@ cdef class Requests:
         cdef int r
         cdef double total = 0.0, size = 0.0, top, s, term, other, half, least, terms = 0.0
         cdef double margin = 0.0
+        cdef int k
+        cdef bint is_last = True
         cdef Curve u
         cdef Walk at
         with nogil:
+            for k in range(self.last.shape[0]):
+                is_last = is_last and y[k] == self.last[k]
             for r in range(self.n):
                 if self.count[r] == 0:
                     continue
                 u = self.curve_of(r)
+                if is_last and self.until[r] > self.way:
+                    s = self.s_[r] if self.mate[r] < 0 else self.own_crossing(r, y)
+                    top = self.top_of_own(r, s, y)
+                    term = conjugate(&u, s, &size)
+                    self.s_[r] = s
+                    total += self.limit[r] * top + term
+                    terms += fabs(self.limit[r] * top) + fabs(term)
+                    margin += 16.0 * U * size
+                    continue
                 self.price(r, y)
                 s = 0.0
                 if self.until[r] > -INFINITY and self.mate[r] < 0:

@@ -23,11 +23,13 @@ LEAST_MU = 1e-13  # below, exponents lose all digits
 RISE = (
     2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
 )
-EASY = 0.6  # ... is wanted
+EASY = 0.4  # ... is wanted
+WORTHWHILE = 1.25  # ... and by less it stays, because requests that are closed at one smoothing open at a wider one
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
-EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
+EARLY = 0.25, 400.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
+SOONER = 0.1  # ... and, where that fails, at this share of them
 LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
 FAR_STEPS = 20  # Newton steps of a warm solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
@@ -92,8 +94,10 @@ class Newton:
         self.tolerance, self.most_over = tolerances
         self.watch, self.steps, self.passes = watch, 0, 0
         self.damping, self.enough, self.begins = 1.0, ENOUGH, FIRST_MU
-        self._proof: tuple[Answer, Floats] | None = None
-        self._point: tuple[Answer, Floats, float] | None = None
+        self._proof: Answer | None = None
+        self._point: tuple[Answer, float] | None = None
+        self._slopes: Floats | None = None  # of the best bound, and the best point: copied when others take their places
+        self._x: Floats | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
         self.newton = Steps(self.lower, self.upper)
@@ -110,7 +114,7 @@ class Newton:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         self.begins = mu
-        spare, hopeful = inf, mu < FIRST_MU
+        spare, hopeful, early = inf, mu < FIRST_MU, 1.0
         ended = "stalled"
         level: Floats | None = None  # prices of the level before
         start = float(np.abs(y).max(initial=0.0)) + self.size
@@ -122,12 +126,11 @@ class Newton:
                 self.respond(y, mu)
                 stale = False
             self.newton.direct(y, self.program.passes.used, self.hessian, self.size, self.damping)
-            if hopeful and self.reached(EARLY):
+            if hopeful and self.reached((EARLY[0] * early, EARLY[1] * early)):
                 answer = self.judged(y, mu)
                 if self.good(answer):
                     return self.closed(answer, "optimal")
-                self.respond(y, mu)
-                hopeful = False
+                early *= SOONER
             if self.reached((CLOSE * strict, NEAR * strict)) and self.newton.steepest <= spare:
                 answer = self.judged(y, mu)
                 if self.good(answer):
@@ -239,17 +242,25 @@ class Newton:
         """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
         if self.steps > FAR_STEPS and self.begins < FIRST_MU:
             return min(answer.mu / FALL**2, FIRST_MU)
-        room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
-        return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
+        rise = sqrt(EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance))
+        return min(answer.mu * min(rise, RISE), FIRST_MU) if rise > WORTHWHILE else answer.mu
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took; the passes hold its point and slopes."""
         answer.ended, answer.steps, answer.passes = ended, self.steps, self.passes
-        if self._proof is not None:
-            self.program.passes.slope[:] = self._proof[1]
-        if self._point is not None:
-            self.program.passes.point[:] = self._point[1]
+        passes = self.program.passes
+        if self._x is not None or self._slopes is not None:
+            passes.put(
+                passes.point if self._x is None else self._x, passes.slope if self._slopes is None else self._slopes
+            )
         return answer
+
+    def keep(self, point: bool) -> None:
+        """Copy the slopes of the best bound, and the best point, before a pass overwrites them."""
+        if self._proof is not None and self._slopes is None:
+            self._slopes = self.program.passes.slope.copy()
+        if point and self._point is not None and self._x is None:
+            self._x = self.program.passes.point.copy()
 
     def clipped(self, y: Floats) -> Floats:
         """Return prices with zeros where no bound of a row allows their sign."""
@@ -259,6 +270,7 @@ class Newton:
 
     def respond(self, y: Floats, mu: float) -> None:
         """Set point, usage and second derivatives of the smoothed dual at prices y."""
+        self.keep(point=True)
         self.hessian[:] = 0.0
         self.program.passes.respond(y, mu, self.hessian)
         self.passes += 1
@@ -298,14 +310,16 @@ class Newton:
         if mends.any():
             factor = np.ones(len(y))
             factor[mends] = self.upper[mends] / used[mends] * (1.0 - 1e-15)
+        self.keep(point=True)
         objective = passes.settle(factor)[0] + self.program.constant + self.offset
         self.passes += 1
-        violated = np.maximum(np.maximum(passes.used - self.upper, self.lower - passes.used), 0.0)
+        violated = np.maximum(np.maximum(passes.filled - self.upper, self.lower - passes.filled), 0.0)
         self.size = abs(objective) if isfinite(objective) else self.size
         return self.best_of(Answer(y, objective, *self.bounded(y), violated, "", 0, 0, mu))
 
     def bounded(self, y: Floats) -> tuple[float, float]:
         """Return (the bound at prices y, its margin)."""
+        self.keep(point=False)
         highest, margin = self.program.passes.bound(y)
         self.passes += 1
         constant = self.program.constant + self.offset
@@ -318,15 +332,15 @@ class Newton:
 
         What a point breaks of a row counts at twice the row's price, so that no such point is the best for that alone.
         """
-        passes = self.program.passes
-        if self._proof is None or answer.bound + answer.margin < self._proof[0].bound + self._proof[0].margin:
-            self._proof = answer, passes.slope.copy()
+        proof = self._proof
+        if proof is None or answer.bound + answer.margin < proof.bound + proof.margin:
+            self._proof = proof = answer
+            self._slopes = None
         if isfinite(answer.objective) and self.holds(answer):
             worth = answer.objective - 2.0 * float(np.abs(answer.y) @ answer.over)
-            if self._point is None or worth > self._point[2]:
-                self._point = answer, passes.point.copy(), worth
+            if self._point is None or worth > self._point[1]:
+                self._point, self._x = (answer, worth), None
         point = answer if self._point is None else self._point[0]
-        proof = self._proof[0]
         return replace(
             answer, y=proof.y, bound=proof.bound, margin=proof.margin, objective=point.objective, over=point.over
         )

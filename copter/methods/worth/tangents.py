@@ -157,6 +157,7 @@ def by_tangents(
             break  # a point that is nearly right is judged like any other
         x = np.zeros(len(passes.x))
         x[tangents.columns] = np.maximum(found.x[: len(tangents.columns)], 0.0)
+        newton.keep(point=True)
         passes.take(x)
         answer = newton.judged(newton.clipped(-found.y[:m]), best.mu)
         if answer.gap <= newton.tolerance and newton.holds(answer):
