@@ -157,6 +157,7 @@ def traffic(rounds: int, model: str, scale: float) -> Row:
     paths, rng = make_paths(one.network()), np.random.default_rng(0)
     demands = np.maximum(paths.demands_of(one.demands()), 1e-6)
     form = TrafficFormulation(paths, demands, "proportional")
+    form.session = copter.Session(form.model, copter.Settings(tolerance=1e-6))  # as Clarabel's
     cone, exact = FlowCone(form, 1e-6), FlowCone(form, 1e-8)
     row = Row("proportional fair flows", f"GtsCe {model} x{scale:g}, {paths.n_pairs:,} demands", "Clarabel")
     for number in range(rounds + 1):

@@ -33,9 +33,9 @@ cdef class Requests:
     """Requests side by side: request r has count[r] columns from start[r] on; places beyond the n-th wait for new ones.
 
     A request whose response is one column, or between two, keeps them until prices have moved far enough for another
-    column to come near (W14): until then it is closed, and all passes look at these columns alone. What requests between
-    two columns use, and bend, is kept too: a response at the same prices, as the first one of a round mostly is, looks
-    at requests that are open alone.
+    column to come near (W14): until then it is closed, and all passes look at these columns alone. What requests
+    between two columns use, and bend, is kept too: a response at the same prices, as the first one of a round mostly
+    is, looks at requests that are open alone.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ cdef class Requests:
     cdef int[::1] only, mate  # of closed requests: their columns; -1 for being idle, and for no second one
     cdef double[::1] until  # way of the prices at which a closed request opens; -INFINITY if it is open
     cdef double[::1] crowd  # slope of the last response between more than two columns, or 0
-    cdef double[::1] closed_used, last, unit  # usage of closed requests of one column; last prices; units of their way
+    cdef double[::1] closed_used, last, unit  # usage of requests closed on one column; last prices; units of way
     cdef double[::1] pairs_used  # of closed requests between two columns, at the last prices ...
     cdef double[:, ::1] pairs_bent  # ... with the smoothing `pairs_mu`, which is -1 if they are not known
     cdef double way, mu, pairs_mu
@@ -650,7 +650,7 @@ cdef class Requests:
 
         Returns (the objective of the point, the sum of the sizes of its terms).
         """
-        cdef int r, j, k, i, first, last, n
+        cdef int r, j, k, i, first, n
         cdef int own[2]
         cdef double total = 0.0, size = 0.0, z, term, part
         cdef bint mends = factor is not None, is_closed
@@ -675,7 +675,9 @@ cdef class Requests:
                     if j < 0:
                         continue
                     j += first
-                    self.point_[j] = self.shrunk(j, factor) if mends and self.idle[r] and self.x_[j] > 0.0 else self.x_[j]
+                    self.point_[j] = self.x_[j]
+                    if mends and self.idle[r] and self.x_[j] > 0.0:
+                        self.point_[j] = self.shrunk(j, factor)
                     part += self.point_[j]
                 part = self.limit[r] / part * (1.0 - 4.0 * U) if part > self.limit[r] and mends else 1.0
                 for i in range(n):

@@ -96,7 +96,9 @@ class Newton:
         self.damping, self.enough, self.begins = 1.0, ENOUGH, FIRST_MU
         self._proof: Answer | None = None
         self._point: tuple[Answer, float] | None = None
-        self._slopes: Floats | None = None  # of the best bound, and the best point: copied when others take their places
+        self._slopes: Floats | None = (
+            None  # of the best bound, and the best point: copied before others take their place
+        )
         self._x: Floats | None = None
         self._moveable = np.isfinite(self.lower), np.isfinite(self.upper)
         self.hessian = np.zeros((len(self.lower), len(self.lower)))
@@ -144,7 +146,7 @@ class Newton:
                     break
                 y, level = self.foreseen(y, level), y
                 mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
-                hopeful = answer.gap * FALL <= self.tolerance
+                hopeful, early = answer.gap * FALL <= self.tolerance, 1.0
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
                 ended = "diverged"

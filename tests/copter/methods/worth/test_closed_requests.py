@@ -69,6 +69,36 @@ def test_responses_over_moving_prices_are_those_of_a_fresh_pass(seed: int) -> No
     assert closed > 20
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_round_at_the_last_prices_looks_at_what_changed_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model, mu, types = model_of(rng, 80, 4), 0.003, 4
+    kept, y = WorthProgram(model.ledger), rng.uniform(0.5, 2.0, types)
+    for step in range(12):
+        for _ in range(3):
+            model.remove_request(model.requests[int(rng.integers(len(model.requests)))])
+        for at in range(3):
+            add(model, 1000 + 3 * step + at, rng)
+        kept.follow(model.ledger)
+        fresh = WorthProgram(model.ledger)
+        for _ in range(2):  # the prices have moved; then they are those of the last response
+            hessian, expected = np.zeros((2, types, types))
+            kept.passes.respond(y, mu, hessian)
+            fresh.passes.respond(y, mu, expected)
+            np.testing.assert_allclose(kept.passes.used, fresh.passes.used, rtol=2e-6, atol=1e-7)
+            np.testing.assert_allclose(hessian, expected, rtol=5e-3, atol=1e-3 * np.abs(expected).max())
+        (bound, margin), (other, its) = kept.passes.bound(y), fresh.passes.bound(y)
+        assert bound + margin >= other - its
+        assert bound == pytest.approx(other, rel=1e-6)
+        factor = rng.uniform(0.9, 1.0, types)
+        assert kept.passes.settle(factor)[0] == pytest.approx(fresh.passes.settle(factor)[0], rel=1e-6)
+        np.testing.assert_allclose(kept.passes.filled, fresh.passes.filled, rtol=2e-6, atol=1e-7)
+        assert kept.keys()[0].tolist() == fresh.keys()[0].tolist()
+        if step % 3 == 2:
+            y = y * np.exp(rng.normal(size=types) * 1e-2)
+    assert kept.passes.opened < 40
+
+
 def settled(*programs: WorthProgram) -> tuple[WorthProgram, ...]:
     for each in programs:
         each.passes.settle()
