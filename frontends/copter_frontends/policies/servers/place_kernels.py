@@ -140,3 +140,18 @@ def link_groups(jobs, tasks):  # type: ignore[no-untyped-def]
         if jobs.group[task] >= 0:
             jobs.next[task] = jobs.first[jobs.group[task]]
             jobs.first[jobs.group[task]] = task
+
+
+@numba.njit(cache=True)
+def first_of_each(jobs, tasks, places):  # type: ignore[no-untyped-def]
+    """Return the first tasks of each shape, as many as there are places, and all tasks of groups."""
+    found, left = np.empty_like(tasks), places.copy()
+    size = 0
+    for task in tasks:
+        k = jobs.shape[task]
+        if jobs.group[task] < 0:
+            left[k] -= 1
+        if left[k] >= 0 or jobs.group[task] >= 0:
+            found[size] = task
+            size += 1
+    return found[:size]

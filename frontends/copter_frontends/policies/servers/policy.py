@@ -23,7 +23,7 @@ from copter_frontends.policies.servers.pattern_kernels import (
     how_many_fit,
     put_patterns,
 )
-from copter_frontends.policies.servers.place_kernels import place_by_score
+from copter_frontends.policies.servers.place_kernels import first_of_each, place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
 from copter_frontends.policies.servers.rooms import Rooms, rooms_of
@@ -159,7 +159,6 @@ class CopterPlacement(PlacementBase):
         self.one_by_one = one_by_one
         self.migrations, self.move_cost = migrations, move_cost
         self.price = fleet.shapes.worth.copy()
-        self.tight = False  # whether the last rounds needed the program, so that a plan without it is not tried
         self.amounts = self._amounts()
         whole = fleet.capacity[fleet.board.kind].sum(axis=0)
         self.opened = opening * float(self.amounts[:-1] @ whole) / max(fleet.servers, 1)
@@ -232,7 +231,8 @@ class CopterPlacement(PlacementBase):
             return self.done(tasks, refused, -1, clock)
         if (np.diff(tasks) < 0).any():
             tasks = np.sort(tasks)  # first come first, in each shape
-        board, shape = fleet.board, fleet.jobs.shape[tasks]
+        board, jobs = fleet.board, fleet.jobs
+        shape = jobs.shape[tasks]
         self.asked = asked = np.bincount(shape, minlength=len(fleet.names))
         clock.end("edit")
         all_worth = int(asked @ fleet.shapes.worth)
@@ -248,27 +248,33 @@ class CopterPlacement(PlacementBase):
             had = fleet.jobs.server[tasks].copy(), fleet.jobs.bits[tasks].copy()
             fleet.depart(tasks)
             before = rooms_of(fleet.board, fleet.shapes, asked)
-            most, together = self._by_groups(tasks, asked, before)
+            fit = how_many_fit(fleet.shapes, np.flatnonzero(asked), before.kind, before.free, before.gpu)
+            most, together = self._by_groups(tasks, asked, before, fit)
             fleet.restore(tasks, *had)
         else:
-            most, together = self._by_groups(tasks, asked, before)
+            fit = how_many_fit(fleet.shapes, np.flatnonzero(asked), before.kind, before.free, before.gpu)
+            most, together = self._by_groups(tasks, asked, before, fit)
+        places = np.zeros_like(asked)
+        places[asked > 0] = before.servers @ fit
+        tried = first_of_each(jobs, tasks, places)
         first, best = proven(before, fleet.shapes, most, self.price, together)
         bound = min(int(most @ fleet.shapes.worth), first)
         clock.end("bound")
-        worth = 0 if self.tight else self._improved(tasks, bound)
+        every = Chosen(np.arange(len(best)), best, before.servers.astype(np.float64))
+        worth = self._improved(tried, bound, _on_servers(every, before.of_server))
         clock.end("shim")
         if worth < (1.0 - TARGET) * bound:
-            self.tight = True
             found = self.program.solve(before, most, together, self.price, first, best)
             self.price, bound = found.price, min(bound, found.bound)
             clock.end("solve")
-            self._improved(tasks, bound, _on_servers(found.patterns, before.of_server))
+            if worth < (1.0 - TARGET) * bound:
+                self._improved(tried, bound, _on_servers(found.patterns, before.of_server))
             clock.end("shim")
         if not (fleet.jobs.server[tasks] < 0).any():
-            self.price, self.tight = fleet.shapes.worth.copy(), False
+            self.price = fleet.shapes.worth.copy()
         return self.done(tasks, refused, bound, clock)
 
-    def _by_groups(self, tasks: Ints, asked: Ints, rooms: Rooms) -> tuple[Ints, Ints]:
+    def _by_groups(self, tasks: Ints, asked: Ints, rooms: Rooms, fit: Ints) -> tuple[Ints, Ints]:
         """Return how many waiting tasks of each shape may start at most, and on one server, as groups limit them."""
         fleet, jobs, n = self.fleet, self.fleet.jobs, len(asked)
         own = tasks[jobs.group[tasks] >= 0]
@@ -276,7 +282,7 @@ class CopterPlacement(PlacementBase):
         group, shape = np.divmod(pair, n)
         single, most, waiting = jobs.zonal[group] == 0, jobs.most[group], np.flatnonzero(asked)
         fits = np.zeros((len(rooms.servers) + 1, n), dtype=np.bool_)  # the last row is for servers without room
-        fits[:-1, waiting] = how_many_fit(fleet.shapes, waiting, rooms.kind, rooms.free, rooms.gpu) > 0
+        fits[:-1, waiting] = fit > 0
         places = np.where(single, (rooms.servers @ fits[:-1])[shape], self.zones)
         places = most * places - beside(jobs, group, shape, fits, rooms.of_server)
         over = np.maximum(count - np.maximum(places, 0), 0)
