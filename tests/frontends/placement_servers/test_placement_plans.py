@@ -23,6 +23,7 @@ from copter_frontends.policies.servers import (
     simulate_placement,
 )
 from copter_frontends.policies.servers.pattern_kernels import best_pattern, known_patterns
+from copter_frontends.policies.servers.place_kernels import first_of_each
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import proven
 from copter_frontends.policies.servers.relaxation import relaxation_of
@@ -178,3 +179,30 @@ def test_generated_tasks_have_the_selectors_and_priorities_that_are_asked_for() 
     for wrong in ({"selective": 1.5}, {"priorities": ()}, {"priorities": (1, 1)}, {"rounds": 0}):
         with pytest.raises(ServerError):
             generated(**({"servers": 12, "rounds": 2} | wrong))
+
+
+def test_of_each_shape_the_first_tasks_are_looked_at_and_all_of_groups() -> None:
+    fleet = Fleet([ServerType("s", (8,), 2)], [TaskShape("a", (1,), 3), TaskShape("b", (2,), 5)])
+    tasks = fleet.arrive([0, 1, 0, 0, 1, 0], [-1, -1, 0, -1, -1, -1])
+    found = first_of_each(fleet.jobs, tasks, np.array([2, 1]))
+    assert found.tolist() == tasks[[0, 1, 2, 3]].tolist()
+    assert first_of_each(fleet.jobs, tasks, np.array([9, 9])).tolist() == tasks.tolist()
+    assert first_of_each(fleet.jobs, tasks, np.array([0, 0])).tolist() == [int(tasks[2])]
+
+
+def test_a_round_like_the_last_needs_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One kind of task waits in every round, more than fits: after the first, its price is known."""
+    fleet = Fleet([ServerType("s", (10, 10), 5)], [TaskShape("a", (3, 1), 7), TaskShape("b", (1, 3), 4)])
+    scheme = CopterPlacement(fleet)
+    solved = []
+    own = scheme.program.solve
+    monkeypatch.setattr(scheme.program, "solve", lambda *given: solved.append(1) or own(*given))
+    waiting = fleet.arrive([0, 1] * 100)
+    for number in range(4):
+        plan = scheme.plan(waiting)
+        assert plan.worth <= plan.bound
+        assert plan.gap <= 0.005
+        assert not faults(fleet)
+        assert len(solved) <= 1
+        fleet.depart(plan.started)
+        waiting = np.concatenate((plan.waiting, fleet.arrive([0, 1] * (10 + number))))

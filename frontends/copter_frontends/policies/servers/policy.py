@@ -1,8 +1,8 @@
 """The policy: place everything by least stranded worth; where there is no room for all, by prices of shapes (PS1-PS6).
 
 A round with room for all needs no program: the plan is worth all there is. Otherwise the last prices of the shapes give
-a bound in whole numbers, and the plan is improved by exchanges; only if they are too far apart, the program over
-patterns is solved again from where it stood.
+a bound in whole numbers and a plan, which is improved by exchanges; only if they are too far apart, the program over
+patterns is solved again from where it stood: for its bound, and for another plan if that is still too far.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class CopterPlacement(PlacementBase):
 
     def _by_groups(self, tasks: Ints, asked: Ints, rooms: Rooms, fit: Ints) -> tuple[Ints, Ints]:
         """Return how many waiting tasks of each shape may start at most, and on one server, as groups limit them."""
-        fleet, jobs, n = self.fleet, self.fleet.jobs, len(asked)
+        jobs, n = self.fleet.jobs, len(asked)
         own = tasks[jobs.group[tasks] >= 0]
         pair, count = np.unique(jobs.group[own] * n + jobs.shape[own], return_counts=True)
         group, shape = np.divmod(pair, n)
