@@ -158,9 +158,12 @@ def known_patterns(shapes, rooms, pool, value, most, found):  # type: ignore[no-
 def useful_states(board, shapes, count, waiting):  # type: ignore[no-untyped-def]
     """Return the classes with servers on which one of the waiting shapes fits."""
     found = np.empty(board.made[0], dtype=np.int64)
+    least = np.full(shapes.need.shape[1], 1 << 62)  # of each dimension, what any shape needs
+    for k in waiting:
+        least = np.minimum(least, shapes.need[k])
     size = 0
     for state in range(board.made[0]):
-        if count[state] == 0:
+        if count[state] == 0 or (board.state_free[state] < least).any():
             continue
         kind, free, gpu = board.state_kind[state], board.state_free[state], board.state_gpu[state]
         for k in waiting:

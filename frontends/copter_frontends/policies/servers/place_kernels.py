@@ -35,10 +35,10 @@ def unmarked(board, jobs, group, state, mark, stamp):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True)
-def candidates(rule, board, shapes, price, capacity, shape):  # type: ignore[no-untyped-def]
-    """Return the heap of (score, class) of the classes with servers on which the shape fits."""
+def candidates(rule, board, shapes, price, capacity, shape, states):  # type: ignore[no-untyped-def]
+    """Return the heap of (score, class) of those of some classes that have servers on which the shape fits."""
     heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
-    for state in range(board.made[0]):
+    for state in states:
         if board.state_count[state] == 0:
             continue
         found = board.score[state, shape]
@@ -66,11 +66,16 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
     Tasks of like shapes that follow each other share one heap. `mark` is scratch, its last entry the last stamp.
     """
     heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
-    shape = -1
+    shape, size = -1, 0
+    states = np.empty(board.made[0] + len(order), dtype=np.int64)  # those with servers, and what placing makes of them
+    for state in range(board.made[0]):
+        if board.state_count[state] > 0:
+            states[size] = state
+            size += 1
     for task in order:
         if shapes.like[jobs.shape[task]] != shape:
             shape = shapes.like[jobs.shape[task]]
-            heap = candidates(rule, board, shapes, price, capacity, shape)
+            heap = candidates(rule, board, shapes, price, capacity, shape, states[:size])
         if len(heap) == 0:
             continue
         stamp = 0
@@ -90,8 +95,11 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
             found = board.score[fresh, shape]
             if np.isnan(found):
                 found = score_of(rule, board, shapes, price, capacity, fresh, shape)
-            if found < np.inf and board.state_count[fresh] == 1:
-                heapq.heappush(heap, (found, fresh))
+            if board.state_count[fresh] == 1:
+                states[size] = fresh
+                size += 1
+                if found < np.inf:
+                    heapq.heappush(heap, (found, fresh))
             break
         for each in aside:
             heapq.heappush(heap, each)
