@@ -43,7 +43,7 @@ HEAD = """# Chronus under load
 
 Made by `python benchmarks/chronus_load.py`, row by row; the last column is the commit, the date, and the load of the
 machine before the row. A row is `copter simulate chronus` on GPUs of seven types (960: the paper's cluster of one type)
-for some hours of a sampled day (seed 0).
+for some hours of sampled days (seed 0), after a warm-up of nine hours, in which nothing counts.
 
 - **Load**: what the jobs ask for in these hours, as a share of what the GPUs do in them
   ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
@@ -52,10 +52,11 @@ for some hours of a sampled day (seed 0).
 - **C6**: whether promises are selective (the command line's default) or given to every job that fits, as in the paper.
 - **Gap**: how far plans of a lease are below the certified bound, median and largest, over the *plans* in which a job
   waits for a promise or a lease; *programs* of them solved a linear program.
-- **Promises**: jobs that were promised a deadline, were late, lost the promise; no GPU fails.
+- **Promises**: jobs of the whole run that were promised a deadline, were late, lost the promise; no GPU fails.
 - **Cycle**: milliseconds of the selector's cycle (admission of waiting jobs, linear program, whole plan) at the start
   of a lease, median and largest: the paper's figure 7(d), whose largest is below 10,000. **Admission**: of one job that
-  arrives within a lease, p50 and p99. **Round**: of whole rounds, p50 and p99. All in processor time.
+  arrives within a lease, p50 and p99. **Round**: of whole rounds and what the simulator does in
+  them, p50 and p99. All in processor time.
 
 | GPUs | hours | load | as drawn | jobs | waiting | C6 | plans | programs | gap, % | promises | cycle | admission | \
 round | measured |
@@ -73,6 +74,7 @@ given to HiGHS as integer programs (C8 without the late leases of C15), a minute
 | GPUs | hours | load | jobs | plan at | jobs in it | LP, % | exact, % | better, % |
 |---|---|---|---|---|---|---|---|---|"""
 WHOLE_CASES = ("112 0.8", "112 1.2", "112 1.6", "2500 1.6")
+WARMUP = 108  # rounds of five minutes: nine hours, after which the cluster is loaded
 HIGHS_S = 60.0  # time limit of HiGHS on a plan
 Key = tuple[int, str, bool]
 
@@ -90,6 +92,16 @@ class Case:
     def key(self) -> Key:
         """What tells the row from others."""
         return self.gpus, f"{self.load:.1f}", self.selective
+
+    @property
+    def days(self) -> float:
+        """Days in which jobs come: at least one."""
+        return max(24.0, self.hours + WARMUP / 12.0) / 24.0
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that count."""
+        return round(12.0 * self.hours)
 
 
 LOADS = (0.8, 1.0, 1.2, 1.6)
@@ -116,7 +128,8 @@ class Seen:
 def prepared(case: Case) -> tuple[Simulation, Workload, RunInputs]:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
-    options = ["--hours", str(case.hours), "--load", str(case.load), "--seed", "0", "--threads", "1"]
+    options = ["--hours", str(case.hours), "--warmup-rounds", str(WARMUP), "--window-hours", str(case.days * 24.0)]
+    options += ["--load", str(case.load), "--seed", "0", "--threads", "1"]
     asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
     inputs = read_inputs(asked)
     return *prepare(asked, None, inputs), inputs
@@ -146,6 +159,16 @@ def watched(policy: ChronusPolicy, seen: Seen) -> None:
     policy.selector.admit = timed_admit  # type: ignore[method-assign, assignment]
 
 
+def warm_up(simulation: Simulation, *seen: Seen) -> None:
+    """Simulate the rounds that do not count, and forget what they showed."""
+    for _ in range(WARMUP):
+        simulation.step(warmup=True)
+    for each in seen:
+        for noted in (each.gaps, each.cycle_ms, each.admission_ms, each.round_ms):
+            noted.clear()
+        each.programs = 0
+
+
 def cells(case: Case) -> Iterator[str]:
     """Run a case, and yield the cells of its row."""
     load = os.getloadavg()[0]
@@ -155,7 +178,8 @@ def cells(case: Case) -> Iterator[str]:
     if not case.selective:
         policy.selector.demand = None
     watched(policy, seen)
-    while simulation.now_s < 3600.0 * case.hours - 1.0:
+    warm_up(simulation, seen)
+    for _ in range(case.rounds):
         simulation.tell_policy()
         begun = time.process_time()
         simulation.step()
@@ -166,7 +190,7 @@ def cells(case: Case) -> Iterator[str]:
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
-    yield from (f"{len(workload.jobs) / case.gpus:.3g}", f"{waiting['p50']:,.0f}")
+    yield from (f"{len(workload.jobs) / case.gpus / case.days:.3g}", f"{waiting['p50']:,.0f}")
     yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
     yield f"{100 * np.median(seen.gaps):.2f}, {100 * max(seen.gaps):.2f}" if seen.gaps else "-"
     yield f"{found['promised']:,}, {found['late']}, {found['demoted']}"
@@ -191,8 +215,9 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
 
     before, selector.exact_plan = selector.exact_plan, noted
     try:
-        while simulation.now_s < 3600.0 * case.hours - 1.0:
-            simulation.tell_policy()
+        warm_up(simulation)
+        plans.clear()
+        for _ in range(case.rounds):
             simulation.step()
     finally:
         selector.exact_plan = before
@@ -209,7 +234,7 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
         )
         exact = bound if found.mip_dual_bound is None else min(bound, -found.mip_dual_bound)
         best = reward if found.x is None else max(reward, -found.fun)
-        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{jobs / case.gpus:.3g}")
+        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{jobs / case.gpus / case.days:.3g}")
         figures = (f"{100 * each:.2f}" for each in (gap, (exact - reward) / exact, (best - reward) / best))
         yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
 

@@ -43,6 +43,7 @@ ROOT = Path(__file__).parents[1]
 HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
+SHARD_ROUNDS = 240  # of which a fifth solves a program
 LOADS = {  # of each size, by scheduler: what can run in the counted rounds over what the GPUs do in them
     1_000: (1.6,),
     10_000: (1.0, 1.6),
@@ -124,8 +125,9 @@ def traffic(network: str, stream: str) -> Tape:
 
 def shards(count: int, servers: int | None = None) -> Tape:
     """A shard balancer's tape; of eight shards a server, unless told."""
-    options = ("--shards", str(count), "--servers", str(servers or count // 8), "--rounds", str(ROUNDS), "--seed", "1")
-    return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
+    options = ("--shards", str(count), "--servers", str(servers or count // 8), "--seed", "1")
+    rounds = ("--rounds", str(SHARD_ROUNDS), "--threads", "1")
+    return Tape(f"shards-{count}", ("simulate", "shards", *options, *rounds))
 
 
 def queues(test: str) -> Tape:
