@@ -397,23 +397,22 @@ def load_of(figures: dict[str, Any]) -> list[str]:
 
 
 def whole_rounds(figures: dict[str, Any]) -> list[str]:
-    """What whole rounds took when a tape was made, the programs of the same rounds then, and by replay."""
+    """What whole rounds took, the programs of the same rounds in them, and their replay right after it, of `whole`.
+
+    What a tape's rounds took when it was made for a replay of later is not told: rounds.md measures whole rounds.
+    """
     whole_s, rounds, programs = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
-    if not whole_s or not rounds or programs is None:
+    if not whole_s or not rounds or programs is None or "replayed_s" not in figures:
         return []
-    lines = [
+    replayed = figures["replayed_s"]
+    return [
         "",
         f"Whole rounds when it was made, on one thread: {1e3 * whole_s / rounds:.3g} ms in the mean, "
         f"{1e3 * programs / rounds:.3g} ms of it ({programs / whole_s:.0%}) for linear programs; "
-        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement.",
+        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement. "
+        f"Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
+        f"long ({figures['how']}).",
     ]
-    if "replayed_s" in figures:
-        replayed = figures["replayed_s"]
-        lines[-1] += (
-            f" Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
-            f"long ({figures['how']})."
-        )
-    return lines
 
 
 def programs_s(path: Path) -> float:

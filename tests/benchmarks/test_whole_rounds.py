@@ -21,10 +21,12 @@ def test_what_is_left_of_a_round_is_of_the_run_that_made_the_tape(tmp_path: Path
     solves = sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.tape"))
     assert solves
     assert 0.0 < within < figures["all_rounds_s"]
-    (line,) = [each for each in tapes.whole_rounds(figures | {"programs_s": within}) if each]
+    replayed = {"programs_s": within, "replayed_s": 2.0 * within, "how": "just now"}
+    (line,) = [each for each in tapes.whole_rounds(figures | replayed) if each]
     rest = 1e3 * (figures["all_rounds_s"] - within) / figures["rounds"]
     assert f"the rest, {rest:.3g} ms" in line
-    assert tapes.whole_rounds(figures) == []
+    assert "2.00 times as long (just now)" in line
+    assert tapes.whole_rounds(figures) == tapes.whole_rounds(figures | {"programs_s": within}) == []
 
 
 def test_a_replay_that_dies_is_told_and_no_time_is_kept(
