@@ -43,7 +43,8 @@ HEAD = """# Chronus under load
 
 Made by `python benchmarks/chronus_load.py`, row by row; the last column is the commit, the date, and the load of the
 machine before the row. A row is `copter simulate chronus` on GPUs of seven types (960: the paper's cluster of one type)
-for some hours of sampled days (seed 0), after a warm-up of nine hours, in which nothing counts.
+for some *hours* of a sampled day (seed 0): a small cluster's day from its first hour on, a large one's busy hours after
+a warm-up in which nothing counts.
 
 - **Load**: what the jobs ask for in these hours, as a share of what the GPUs do in them
   ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
@@ -74,17 +75,17 @@ given to HiGHS as integer programs (C8 without the late leases of C15), a minute
 | GPUs | hours | load | jobs | plan at | jobs in it | LP, % | exact, % | better, % |
 |---|---|---|---|---|---|---|---|---|"""
 WHOLE_CASES = ("112 0.8", "112 1.2", "112 1.6", "2500 1.6")
-WARMUP = 108  # rounds of five minutes: nine hours, after which the cluster is loaded
+ROUNDS_H = 12.0  # rounds in an hour
 HIGHS_S = 60.0  # time limit of HiGHS on a plan
 Key = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: GPUs, hours, load, and whether promises are selective."""
+    """A row: GPUs, the hours that count, load, and whether promises are selective."""
 
     gpus: int
-    hours: float
+    hours: tuple[float, float]
     load: float
     selective: bool = True
 
@@ -94,23 +95,24 @@ class Case:
         return self.gpus, f"{self.load:.1f}", self.selective
 
     @property
-    def days(self) -> float:
-        """Days in which jobs come: at least one."""
-        return max(24.0, self.hours + WARMUP / 12.0) / 24.0
+    def warmup(self) -> int:
+        """Rounds before those that count."""
+        return round(ROUNDS_H * self.hours[0])
 
     @property
     def rounds(self) -> int:
         """Rounds that count."""
-        return round(12.0 * self.hours)
+        return round(ROUNDS_H * (self.hours[1] - self.hours[0]))
 
 
 LOADS = (0.8, 1.0, 1.2, 1.6)
+DAY, BUSY_12, BUSY_10, BUSY_6 = (0.0, 24.0), (9.0, 21.0), (9.0, 19.0), (9.0, 15.0)
 CASES = [
-    *(Case(112, 24, load, selective=each) for load in LOADS for each in (True, False)),
-    *(Case(960, 24, load, selective=each) for load in LOADS for each in (True, False)),
-    *(Case(2_500, 12, load, selective=each) for load in (1.0, 1.6) for each in (True, False)),
-    *(Case(10_000, 10, load) for load in LOADS),
-    *(Case(25_000, 6, load) for load in LOADS),
+    *(Case(112, DAY, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(960, DAY, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(2_500, BUSY_12, load, selective=each) for load in (1.0, 1.6) for each in (True, False)),
+    *(Case(10_000, BUSY_10, load) for load in LOADS),
+    *(Case(25_000, BUSY_6, load) for load in LOADS),
 ]
 
 
@@ -128,8 +130,9 @@ class Seen:
 def prepared(case: Case) -> tuple[Simulation, Workload, RunInputs]:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
-    options = ["--hours", str(case.hours), "--warmup-rounds", str(WARMUP), "--window-hours", str(case.days * 24.0)]
-    options += ["--load", str(case.load), "--seed", "0", "--threads", "1"]
+    hours = str(case.hours[1] - case.hours[0])
+    options = ["--hours", hours, "--warmup-rounds", str(case.warmup), "--load", str(case.load)]
+    options += ["--seed", "0", "--threads", "1"]
     asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
     inputs = read_inputs(asked)
     return *prepare(asked, None, inputs), inputs
@@ -159,9 +162,14 @@ def watched(policy: ChronusPolicy, seen: Seen) -> None:
     policy.selector.admit = timed_admit  # type: ignore[method-assign, assignment]
 
 
-def warm_up(simulation: Simulation, *seen: Seen) -> None:
-    """Simulate the rounds that do not count, and forget what they showed."""
-    for _ in range(WARMUP):
+def hours_of(case: Case) -> str:
+    """Return the hours that count, as the page has them."""
+    return f"{case.hours[0]:g}-{case.hours[1]:g}"
+
+
+def warm_up(simulation: Simulation, rounds: int, *seen: Seen) -> None:
+    """Simulate rounds that do not count, and forget what they showed."""
+    for _ in range(rounds):
         simulation.step(warmup=True)
     for each in seen:
         for noted in (each.gaps, each.cycle_ms, each.admission_ms, each.round_ms):
@@ -178,7 +186,7 @@ def cells(case: Case) -> Iterator[str]:
     if not case.selective:
         policy.selector.demand = None
     watched(policy, seen)
-    warm_up(simulation, seen)
+    warm_up(simulation, case.warmup, seen)
     for _ in range(case.rounds):
         simulation.tell_policy()
         begun = time.process_time()
@@ -189,8 +197,8 @@ def cells(case: Case) -> Iterator[str]:
     offered, waiting = load_of(inputs, result, workload), result.summary()["jobs_without_gpus"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
-    yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
-    yield from (f"{len(workload.jobs) / case.gpus / case.days:.3g}", f"{waiting['p50']:,.0f}")
+    yield from (f"{case.gpus:,}", hours_of(case), case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
+    yield from (f"{len(workload.jobs) / case.gpus:.3g}", f"{waiting['p50']:,.0f}")
     yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
     yield f"{100 * np.median(seen.gaps):.2f}, {100 * max(seen.gaps):.2f}" if seen.gaps else "-"
     yield f"{found['promised']:,}, {found['late']}, {found['demoted']}"
@@ -215,7 +223,7 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
 
     before, selector.exact_plan = selector.exact_plan, noted
     try:
-        warm_up(simulation)
+        warm_up(simulation, case.warmup)
         plans.clear()
         for _ in range(case.rounds):
             simulation.step()
@@ -234,7 +242,7 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
         )
         exact = bound if found.mip_dual_bound is None else min(bound, -found.mip_dual_bound)
         best = reward if found.x is None else max(reward, -found.fun)
-        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{jobs / case.gpus / case.days:.3g}")
+        cells = (f"{case.gpus:,}", hours_of(case), case.key[1], f"{jobs / case.gpus:.3g}")
         figures = (f"{100 * each:.2f}" for each in (gap, (exact - reward) / exact, (best - reward) / best))
         yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
 
