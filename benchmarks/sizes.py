@@ -45,9 +45,9 @@ Why they differ, and which way:
   [simulator.md](../reference/simulator.md) defines.
 
 Milliseconds of edits and linear program, of the whole round, medians; columns of each size. *Factor*: of the
-milliseconds over those of the size to the left. A dash: not measured in this size.
+milliseconds over those of the size before. A dash: not measured in this size.
 
-| thing | study | columns | tape | columns | factor | whole round | columns | factor | stages |
+| thing | study | its columns | tape | its columns | factor to study | round | its columns | factor to tape | stages |
 |---|---|---|---|---|---|---|---|---|---|"""
 STAGES = ("edits", "LP", "shim", "placement")
 TAIL = """

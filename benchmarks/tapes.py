@@ -50,7 +50,8 @@ LOADS = {  # of each size, by scheduler: what can run in the counted rounds over
     25_000: (1.6,),
 }
 MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
-FEWER_ROUNDS = {("chronus", 25_000): 24}
+LEASES = 25  # of Chronus, whose rounds within a lease of four solve no program
+OWN = {"chronus": ("--admission", "paper")}  # with selective promises plans are proven without programs
 POLICIES = ("sia", "hadar", "hops", "chronus")  # Hare solves no linear program unless its bound is asked for
 NEED_FEW = ("shards", "chronus", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
@@ -102,9 +103,9 @@ class Tape:
 
 def simulated(policy: str, gpus: int, load: float) -> Tape:
     """A scheduler's tape, on its default kind of jobs."""
-    rounds = FEWER_ROUNDS.get((policy, gpus), ROUNDS)
+    rounds = 4 * LEASES if policy == "chronus" else ROUNDS
     options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--load", str(load))
-    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1"))
+    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1", *OWN.get(policy, ())))
 
 
 def at_once(gpus: int) -> Tape:

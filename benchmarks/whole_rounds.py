@@ -3,9 +3,9 @@
     python benchmarks/whole_rounds.py                                     # every row
     python benchmarks/whole_rounds.py --only sia --gpus 10000 --load 1.6  # this row; the page keeps the others
 
-A row is a simulated day after a day of warm-up, in processor time on one thread, so that other work on the machine
-does not count. It has the stages of a round, and how long this machine takes to read the costs of all columns once: no
-round that looks at every column can be faster.
+A row is a simulated day after a day of warm-up (Sia, Hops and Hare: six busy hours after nine), in processor time on
+one thread, so that other work on the machine does not count. It has the stages of a round, and how
+long this machine takes to read the costs of all columns once: no round that looks at every column can be faster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from floor import stream_bytes_per_s
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "rounds.md"
-ROUNDS = {"sia": 1440, "hadar": 240, "hops": 1440, "chronus": 288, "chronus paper": 288, "hare": 288}  # of a day
+ROUND_S = {"sia": 60, "hadar": 360, "hops": 60, "chronus": 300, "chronus paper": 300, "hare": 300}
+DAY, BUSY = (24, 48), (9, 15)  # hours that count
+HOURS = {**dict.fromkeys(ROUND_S, DAY), "sia": BUSY, "hops": BUSY, "hare": BUSY}
 LOADS = (1.0, 1.6)
 GOALS = {  # milliseconds at load 1.6: p50, p99
     ("sia", 10_000): (15, 30),
@@ -33,7 +35,7 @@ GOALS = {  # milliseconds at load 1.6: p50, p99
     ("hare", 10_000): (60, 150),
 }
 SIZES = (10_000,)
-KEYS = [(name, gpus, load) for gpus in SIZES for load in LOADS for name in ROUNDS]
+KEYS = [(name, gpus, load) for gpus in SIZES for load in LOADS for name in ROUND_S]
 STAGES = ("round_s", "edit_s", "solve_s", "shim_s", "place_s")
 COST_BYTES = 8  # of a column
 BY_PROCESSOR = "import time; time.perf_counter = time.process_time; from copter_frontends.cli import main; main()"
@@ -42,16 +44,17 @@ Key = tuple[str, int, float]
 HEAD = """# Whole rounds
 
 Made by `python benchmarks/whole_rounds.py`, row by row; the last column is the commit, the date, and the work beside
-it. Each row is a day after a day of warm-up, `copter simulate SCHEDULER --gpus N --hours 24 --warmup-rounds R
---window-hours 48 --seed 77 --load L --threads 1`, R the rounds of a day: milliseconds of a round, p50 / p99, and of its
-stages, in processor time.
+it. Each row is the simulated *hours* of it that count, after those before them to warm up: `copter simulate SCHEDULER
+--gpus N --hours H --warmup-rounds R --window-hours 48 --seed 77 --load L --threads 1`, R the rounds before
+(`--window-hours 24` where the hours end before): milliseconds of a round, p50 / p99, and of its stages, in processor
+time.
 
 - **Load** is what the command prints ([simulator.md](../reference/simulator.md)): the work that can run in the counted
-  day over what the GPUs do in it. **Waiting**: jobs without GPUs, in the median round / the most. **Held**: the share
-  of all GPU hours of the day that jobs held.
-- At load 1.0 no job waits, after any warm-up: the best spread of the work uses slow GPUs too, on which the same work
-  counts for more GPU hours than a job of few GPUs can use in the window. A job on slow GPUs then ends later, and no
-  other job waits for it. Where Sia's jobs compete, they run on fewer GPUs instead of waiting.
+  hours over what the GPUs do in them. **Waiting**: jobs without GPUs, in the median round / the most. **Held**: the
+  share of all GPU hours that jobs held.
+- At load 1.0 no job waits, after nine hours or a day of warm-up: the best spread of the work uses slow GPUs too, on
+  which the same work counts for more GPU hours than a job of few GPUs can use in the window. A job on slow GPUs then
+  ends later, and no other job waits for it. Where Sia's jobs compete, they run on fewer GPUs instead of waiting.
 - **LPs**: rounds that solved a linear program; rounds whose plan was proven without one to be as good as one could
   tell; rounds in which none was due. Chronus plans at the start of a lease, every fourth round, and proves a plan that
   is within the tolerance of its program (0.5%, or half of one job's reward) of a certified bound. Hare's program orders
@@ -61,17 +64,18 @@ stages, in processor time.
 - **Goal** is what the project aims at. **Floor** is the time in which the machine reads the cost of every column once
   ({rate:.1f} GB/s). How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).
 
-| scheduler | GPUs | load | rounds | waiting | held | LPs | columns | round | goal | edits | \
+| scheduler | GPUs | load | hours | rounds | waiting | held | LPs | columns | round | goal | edits | \
 LP | shim | placement | floor | measured |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def measured(scheduler: str, gpus: int, load: float) -> dict[str, Any]:
     """Return the command's own figures."""
     policy, _, own = scheduler.partition(" ")
-    rounds = ROUNDS[scheduler]
-    options = ["--gpus", str(gpus), "--hours", "24", "--warmup-rounds", str(rounds), "--window-hours", "48"]
-    options += ["--seed", "77", "--load", str(load), "--threads", "1", "--json"]
+    begin, end = HOURS[scheduler]
+    warmup = begin * 3600 // ROUND_S[scheduler]
+    options = ["--gpus", str(gpus), "--hours", str(end - begin), "--warmup-rounds", str(warmup)]
+    options += ["--window-hours", str(max(24, end)), "--seed", "77", "--load", str(load), "--threads", "1", "--json"]
     options += ["--admission", own] if own else []
     command = [sys.executable, "-c", BY_PROCESSOR, "simulate", policy, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **ONE_BLAS_THREAD})
@@ -112,6 +116,7 @@ def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
         scheduler,
         f"{gpus:,}",
         f"{found['load']['all']:.2f}",
+        f"{HOURS[scheduler][0]}-{HOURS[scheduler][1]}",
         found["rounds"],
         waiting(found),
         f"{found['utilisation']:.0%}",
@@ -131,7 +136,7 @@ def rows_of(page: Path) -> dict[Key, str]:
     found: dict[Key, str] = {}
     for line in page.read_text().splitlines() if page.exists() else []:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) > 3 and cells[0] in ROUNDS:
+        if len(cells) > 3 and cells[0] in ROUND_S:
             load = min(LOADS, key=lambda each: abs(each - float(cells[2])))
             found[cells[0], int(cells[1].replace(",", "")), load] = line
     return found
@@ -140,7 +145,7 @@ def rows_of(page: Path) -> dict[Key, str]:
 def main() -> None:
     """Measure what is asked for, and write the page after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(ROUNDS), help="schedulers, separated by commas")
+    parser.add_argument("--only", default=",".join(ROUND_S), help="schedulers, separated by commas")
     parser.add_argument("--gpus", default=",".join(map(str, SIZES)), help="sizes, separated by commas")
     parser.add_argument("--load", default=",".join(map(str, LOADS)), help="loads, separated by commas")
     parser.add_argument("--page", type=Path, default=PAGE)
@@ -150,7 +155,7 @@ def main() -> None:
     wanted = {(name, gpus, load) for name in asked.only.split(",") for gpus in sizes for load in loads}
     unknown = wanted - set(KEYS)
     if unknown:
-        raise SystemExit(f"no row for {unknown}: schedulers are {', '.join(ROUNDS)}, sizes {SIZES}, loads {LOADS}")
+        raise SystemExit(f"no row for {unknown}: schedulers are {', '.join(ROUND_S)}, sizes {SIZES}, loads {LOADS}")
     rows, rate = rows_of(asked.page), stream_bytes_per_s()
     for key in KEYS:
         if key in wanted:
