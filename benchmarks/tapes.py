@@ -1,7 +1,8 @@
 """The suite: a fixed list of tapes, made from seeds by the simulator, and every installed solver on each of them.
 
     python benchmarks/tapes.py make                    # `make tapes`: those that are not there yet
-    python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
+    python benchmarks/tapes.py suite                   # replay all, write docs/measured.md, print its rows at a glance
+    python benchmarks/tapes.py suite --left            # `make suite`: those that this command has not measured yet
     python benchmarks/tapes.py make --only sia-1000    # of these only
     python benchmarks/tapes.py ways --only sia-1000    # copter from nothing, and the thesis's solver
     python benchmarks/tapes.py whole --only sia-1000   # whole rounds of the simulator, and their replay at once
@@ -208,16 +209,24 @@ def suite(
     ways: bool = False,
     processor: bool = False,
     peers: Sequence[str] = tuple(name for name in PEERS if name not in LICENSED),
+    left: bool = False,
 ) -> int:
     """Replay the tapes that are there through all installed solvers, or in all ways of copter; write the page.
 
-    What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again.
+    What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again. With
+    `left`, tapes that the same command has measured at this commit are left out: a suite that was stopped goes on.
     """
     failed = 0
+    clock = "processor time on one thread" if processor else f"wall time on {THREADS} threads"
+    how = f"`{command}`, {clock}, commit {commit()}, work beside it "
     for tape in tapes:
         path = folder / f"{tape.name}.tape"
         if not path.exists():
             print(f"{tape.name}: not there, make it first")
+            continue
+        result = path.with_suffix(WAYS) if ways else kept(path)
+        if left and result.exists() and json.loads(result.read_text())["how"].startswith(how):
+            print(f"{tape.name}: measured before (without --left it is measured again)", flush=True)
             continue
         load = os.getloadavg()[0]
         threads = 1 if processor else THREADS
@@ -227,11 +236,13 @@ def suite(
         )  # fmt: skip
         section = ways_of_copter(asked) if ways else measured(tape, asked, peers)
         failed += section.pop("failed")
-        clock = "processor time on one thread" if processor else f"wall time on {THREADS} threads"
-        how = f"`{command}`, {clock}, commit {commit()}, work beside it {load:.1f}, {datetime.date.today().isoformat()}"
-        (path.with_suffix(WAYS) if ways else kept(path)).write_text(json.dumps(section | {"how": how}))
+        told = f"{how}{load:.1f}, {datetime.date.today().isoformat()}"
+        result.write_text(json.dumps(section | {"how": told}))
         write_page(folder)
         print(f"{tape.name}: measured", flush=True)
+    if not ways:
+        rows, _ = on_page()
+        print("\n".join([*GLANCE[-2:], *(rows[tape.name] for tape in tapes if tape.name in rows)]))
     return int(failed > 0)
 
 
@@ -506,6 +517,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=PEER_BUDGET_S, help="seconds of each other solver on a tape")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="processor: one thread each")
     parser.add_argument("--peers", default="", help=f"of {', '.join(PEERS)}  [default: all that are free]")
+    parser.add_argument("--left", action="store_true", help="only tapes that this command has not measured yet")
     parser.add_argument("--time-limit", type=float, default=PEER_TIME_LIMIT_S, help="seconds of each other's solve")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name]
@@ -519,7 +531,7 @@ def main() -> int:
         return 0
     if given.what == "make":
         return make(tapes, folder)
-    command = shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
+    command = shlex.join(["python", "benchmarks/tapes.py", *(each for each in sys.argv[1:] if each != "--left")])
     if given.what == "whole":
         return whole(tapes, folder, command)
     peers = [name for name in given.peers.split(",") if name] or [name for name in PEERS if name not in LICENSED]
@@ -527,7 +539,7 @@ def main() -> int:
         parser.error(f"unknown peer {sorted(others)[0]!r}: there are {', '.join(PEERS)}")
     return suite(
         tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways",
-        given.clock == "processor", peers,
+        given.clock == "processor", peers, given.left,
     )  # fmt: skip
 
 

@@ -50,3 +50,28 @@ def test_a_suite_tells_whose_process_died(
     out = capsys.readouterr().out
     assert "hops-64: copter: its process was killed" in out
     assert "hops-64: highs_dual_warm: its process was killed" in out
+
+
+def test_a_suite_that_was_stopped_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    assert small.run(tmp_path / "hops-64.tape").returncode == 0
+    page = tmp_path / "measured.md"
+    for name, value in (("PAGE", page), ("TAPES", (small,)), ("commit", lambda: "abc"), ("stream_bytes_per_s", float)):
+        monkeypatch.setattr(tapes, name, value)
+    monkeypatch.setattr(tapes.measured_picture, "write", lambda page: None)
+    asked = ([small], tmp_path, 4, 9.0, 9.0)
+
+    def told(command: str, left: bool) -> str:
+        assert tapes.suite(*asked, command, processor=True, peers=["highs"], left=left) == 0
+        return capsys.readouterr().out
+
+    assert "hops-64: measured\n" in told("suite", True)
+    again = told("suite", True)
+    assert "hops-64: measured before" in again
+    assert again.splitlines()[-1].startswith("| hops-64 | ")
+    assert "hops-64: measured\n" in told("suite", False)
+    assert "hops-64: measured\n" in told("suite --budget 3", True)
+    monkeypatch.setattr(tapes, "commit", lambda: "abd")
+    assert "hops-64: measured\n" in told("suite --budget 3", True)
