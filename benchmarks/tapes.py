@@ -294,7 +294,7 @@ def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, A
     except SnapshotError as error:
         print(f"{tape.name}: copter: {error}", flush=True)
         return {"lines": [f"copter: {error}"], "failed": True}
-    ways = [way for name in peers if installed(name) for way in PEERS[name][1]]
+    ways = [way for name in peers for way in ways_of(name)]
     done += [runs.run_peer(way, asked) for way in ways]
     for run in done:
         if run.ended is not None:
@@ -302,6 +302,12 @@ def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, A
     lines = load_of(told(path)) + table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
+
+
+def ways_of(name: str) -> tuple[str, ...]:
+    """The installed ways of a peer, or the one way of this name; none if its package is not there."""
+    owner, ways = next((own, each) for own, (_, each) in PEERS.items() if name == own or name in each)
+    return () if not installed(owner) else ways if name == owner else (name,)
 
 
 def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
@@ -516,7 +522,11 @@ def main() -> int:
     )
     parser.add_argument("--budget", type=float, default=PEER_BUDGET_S, help="seconds of each other solver on a tape")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="processor: one thread each")
-    parser.add_argument("--peers", default="", help=f"of {', '.join(PEERS)}  [default: all that are free]")
+    parser.add_argument(
+        "--peers",
+        default="",
+        help=f"of {', '.join(PEERS)}, or ways of them such as highs_dual_warm  [default: all that are free]",
+    )
     parser.add_argument("--left", action="store_true", help="only tapes that this command has not measured yet")
     parser.add_argument("--time-limit", type=float, default=PEER_TIME_LIMIT_S, help="seconds of each other's solve")
     given = parser.parse_args()
@@ -535,7 +545,7 @@ def main() -> int:
     if given.what == "whole":
         return whole(tapes, folder, command)
     peers = [name for name in given.peers.split(",") if name] or [name for name in PEERS if name not in LICENSED]
-    if others := set(peers) - set(PEERS):
+    if others := set(peers) - set(PEERS) - {way for _, ways in PEERS.values() for way in ways}:
         parser.error(f"unknown peer {sorted(others)[0]!r}: there are {', '.join(PEERS)}")
     return suite(
         tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways",

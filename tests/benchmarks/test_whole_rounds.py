@@ -75,3 +75,8 @@ def test_a_suite_that_was_stopped_goes_on(
     assert "hops-64: measured\n" in told("suite --budget 3", True)
     monkeypatch.setattr(tapes, "commit", lambda: "abd")
     assert "hops-64: measured\n" in told("suite --budget 3", True)
+
+
+def test_a_peer_may_be_one_way_of_a_solver() -> None:
+    assert tapes.ways_of("highs_dual_warm") == ("highs_dual_warm",)
+    assert "highs_ipm_cold" in tapes.ways_of("highs")
