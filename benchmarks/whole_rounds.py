@@ -4,8 +4,7 @@
     python benchmarks/whole_rounds.py --only sia --gpus 10000 --load 1.6  # this row; the page keeps the others
 
 A row is a simulated day after a day of warm-up (Sia, Hops and Hare: six busy hours after nine), in processor time on
-one thread, so that other work on the machine does not count. It has the stages of a round, and how
-long this machine takes to read the costs of all columns once: no round that looks at every column can be faster.
+one thread, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-from floor import stream_bytes_per_s
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "rounds.md"
@@ -37,7 +34,6 @@ GOALS = {  # milliseconds at load 1.6: p50, p99
 SIZES = (10_000,)
 KEYS = [(name, gpus, load) for gpus in SIZES for load in LOADS for name in ROUND_S]
 STAGES = ("round_s", "edit_s", "solve_s", "shim_s", "place_s")
-COST_BYTES = 8  # of a column
 BY_PROCESSOR = "import time; time.perf_counter = time.process_time; from copter_frontends.cli import main; main()"
 ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # others spin between calls, which counts as processor time
 Key = tuple[str, int, float]
@@ -61,12 +57,13 @@ time.
   jobs; it is proven needless where it could close at most a tenth of the plan's gap. In Hops's rounds between two plans
   of all GPUs none is needed where no GPU is idle or no job waits. `chronus paper` promises a deadline to each job that
   fits, as in the paper.
-- **Goal** is what the project aims at. **Floor** is the time in which the machine reads the cost of every column once
-  ({rate:.1f} GB/s). How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).
+- **Goal** is what the project aims at.
+
+How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).
 
 | scheduler | GPUs | load | hours | rounds | waiting | held | LPs | columns | round | goal | edits | \
-LP | shim | placement | floor | measured |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+LP | shim | placement | measured |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def measured(scheduler: str, gpus: int, load: float) -> dict[str, Any]:
@@ -105,7 +102,7 @@ def programs(found: dict[str, Any]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
 
 
-def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
+def row(scheduler: str, gpus: int, load: float) -> str:
     """Measure a scheduler and return its row."""
     beside = os.getloadavg()[0]
     found = measured(scheduler, gpus, load)
@@ -125,7 +122,6 @@ def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
         stages[0],
         goal,
         *stages[1:],
-        f"{1e3 * COST_BYTES * columns / rate:.2g}",
         f"{described()}, {datetime.date.today().isoformat()}, {beside:.1f}",
     )
     return f"| {' | '.join(str(cell) for cell in cells)} |"
@@ -156,11 +152,11 @@ def main() -> None:
     unknown = wanted - set(KEYS)
     if unknown:
         raise SystemExit(f"no row for {unknown}: schedulers are {', '.join(ROUND_S)}, sizes {SIZES}, loads {LOADS}")
-    rows, rate = rows_of(asked.page), stream_bytes_per_s()
+    rows = rows_of(asked.page)
     for key in KEYS:
         if key in wanted:
-            rows[key] = row(*key, rate)
-            lines = [HEAD.format(rate=rate / 1e9), *(rows[each] for each in KEYS if each in rows)]
+            rows[key] = row(*key)
+            lines = [HEAD, *(rows[each] for each in KEYS if each in rows)]
             asked.page.write_text("\n".join(lines) + "\n")
             print(rows[key], flush=True)
 
