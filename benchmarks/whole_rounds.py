@@ -3,8 +3,8 @@
     python benchmarks/whole_rounds.py                                     # every row
     python benchmarks/whole_rounds.py --only sia --gpus 10000 --load 1.6  # this row; the page keeps the others
 
-A row is a simulated day after a day of warm-up (others than Hadar and Chronus: six busy hours after nine), in processor time on
-one thread, so that other work on the machine does not count.
+A row is a simulated day after a day of warm-up (others than Hadar and Chronus: six busy hours after nine), in
+processor time on one thread, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
