@@ -2,6 +2,7 @@
 
     python benchmarks/chronus_load.py                       # every row of docs/results/chronus_load.md
     python benchmarks/chronus_load.py --only 112,960        # rows of these sizes; the page keeps the others
+    python benchmarks/chronus_load.py --only 112 --load 1.6 # rows of these loads
     python benchmarks/chronus_load.py --whole 3             # the section on whole plans, 3 of each run
 
 A row is a run of ``copter simulate chronus`` of some hours, cycle by cycle. A row is written as soon as it is measured.
@@ -269,6 +270,7 @@ def main() -> None:
     """Measure what is asked for, and write the page after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="sizes, separated by commas  [default: all]")
+    parser.add_argument("--load", default=",".join(map(str, LOADS)), help="loads, separated by commas")
     parser.add_argument("--whole", type=int, help="measure this many whole plans of each run without C6 instead")
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args()
@@ -279,8 +281,9 @@ def main() -> None:
     table, _, whole = asked.page.read_text().partition("\n## ") if asked.page.exists() else ("", "", "")
     lines = table.splitlines()
     rows = {key_of(line): line for line in lines if line[:2] == "| " and line[2].isdigit()}
+    loads = {float(each) for each in asked.load.split(",")}
     for case in CASES:
-        if sizes is None or case.gpus in sizes:
+        if (sizes is None or case.gpus in sizes) and case.load in loads:
             rows[case.key] = f"| {' | '.join(cells(case))} |"
             body = [HEAD, *(rows[each.key] for each in CASES if each.key in rows)]
             asked.page.write_text("\n".join(body) + "\n" + (f"\n## {whole}" if whole else ""))

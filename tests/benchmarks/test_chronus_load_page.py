@@ -43,6 +43,8 @@ def test_rows_without_a_case_are_dropped_and_others_stay(tmp_path: Path, monkeyp
     )
     monkeypatch.setattr(sys, "argv", ["chronus_load.py", "--only", "112", "--page", str(page)])
     chronus_load.main()
+    monkeypatch.setattr(sys, "argv", ["chronus_load.py", "--load", "1.2", "--page", str(page)])
+    chronus_load.main()  # there is no such case
     text = page.read_text()
     assert text.startswith(f"{chronus_load.HEAD}\n| 112 | 24 | 0.8 | 0.80 | new | 3 | yes |\n{kept}\n\n## Whole\ntoo")
     assert old not in text
