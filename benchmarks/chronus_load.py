@@ -2,6 +2,7 @@
 
     python benchmarks/chronus_load.py                       # every row of docs/results/chronus_load.md
     python benchmarks/chronus_load.py --only 112,960        # rows of these sizes; the page keeps the others
+    python benchmarks/chronus_load.py --only 112 --load 1.6 # rows of these loads
     python benchmarks/chronus_load.py --whole 3             # the section on whole plans, 3 of each run
 
 A row is a run of ``copter simulate chronus`` of some hours, cycle by cycle. A row is written as soon as it is measured.
@@ -43,7 +44,8 @@ HEAD = """# Chronus under load
 
 Made by `python benchmarks/chronus_load.py`, row by row; the last column is the commit, the date, and the load of the
 machine before the row. A row is `copter simulate chronus` on GPUs of seven types (960: the paper's cluster of one type)
-for some hours of a sampled day (seed 0).
+for some *hours* of a sampled day (seed 0): a small cluster's day from its first hour on, a large one's busy hours after
+a warm-up in which nothing counts.
 
 - **Load**: what the jobs ask for in these hours, as a share of what the GPUs do in them
   ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
@@ -52,10 +54,11 @@ for some hours of a sampled day (seed 0).
 - **C6**: whether promises are selective (the command line's default) or given to every job that fits, as in the paper.
 - **Gap**: how far plans of a lease are below the certified bound, median and largest, over the *plans* in which a job
   waits for a promise or a lease; *programs* of them solved a linear program.
-- **Promises**: jobs that were promised a deadline, were late, lost the promise; no GPU fails.
+- **Promises**: jobs of the whole run that were promised a deadline, were late, lost the promise; no GPU fails.
 - **Cycle**: milliseconds of the selector's cycle (admission of waiting jobs, linear program, whole plan) at the start
   of a lease, median and largest: the paper's figure 7(d), whose largest is below 10,000. **Admission**: of one job that
-  arrives within a lease, p50 and p99. **Round**: of whole rounds, p50 and p99. All in processor time.
+  arrives within a lease, p50 and p99. **Round**: of whole rounds and what the simulator does in
+  them, p50 and p99. All in processor time.
 
 | GPUs | hours | load | as drawn | jobs | waiting | C6 | plans | programs | gap, % | promises | cycle | admission | \
 round | measured |
@@ -73,16 +76,17 @@ given to HiGHS as integer programs (C8 without the late leases of C15), a minute
 | GPUs | hours | load | jobs | plan at | jobs in it | LP, % | exact, % | better, % |
 |---|---|---|---|---|---|---|---|---|"""
 WHOLE_CASES = ("112 0.8", "112 1.2", "112 1.6", "2500 1.6")
+ROUNDS_H = 12.0  # rounds in an hour
 HIGHS_S = 60.0  # time limit of HiGHS on a plan
 Key = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: GPUs, hours, load, and whether promises are selective."""
+    """A row: GPUs, the hours that count, load, and whether promises are selective."""
 
     gpus: int
-    hours: float
+    hours: tuple[float, float]
     load: float
     selective: bool = True
 
@@ -91,14 +95,25 @@ class Case:
         """What tells the row from others."""
         return self.gpus, f"{self.load:.1f}", self.selective
 
+    @property
+    def warmup(self) -> int:
+        """Rounds before those that count."""
+        return round(ROUNDS_H * self.hours[0])
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that count."""
+        return round(ROUNDS_H * (self.hours[1] - self.hours[0]))
+
 
 LOADS = (0.8, 1.0, 1.2, 1.6)
+DAY, BUSY_12, BUSY_10, BUSY_6 = (0.0, 24.0), (9.0, 21.0), (9.0, 19.0), (9.0, 15.0)
 CASES = [
-    *(Case(112, 24, load, selective=each) for load in LOADS for each in (True, False)),
-    *(Case(960, 24, load, selective=each) for load in LOADS for each in (True, False)),
-    *(Case(2_500, 12, load, selective=each) for load in (1.0, 1.6) for each in (True, False)),
-    *(Case(10_000, 10, load) for load in LOADS),
-    *(Case(25_000, 6, load) for load in LOADS),
+    *(Case(112, DAY, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(960, DAY, load, selective=each) for load in LOADS for each in (True, False)),
+    *(Case(2_500, BUSY_12, load, selective=each) for load in (1.0, 1.6) for each in (True, False)),
+    *(Case(10_000, BUSY_10, load) for load in LOADS),
+    *(Case(25_000, BUSY_6, load) for load in LOADS),
 ]
 
 
@@ -116,7 +131,9 @@ class Seen:
 def prepared(case: Case) -> tuple[Simulation, Workload, RunInputs]:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
-    options = ["--hours", str(case.hours), "--load", str(case.load), "--seed", "0", "--threads", "1"]
+    hours = str(case.hours[1] - case.hours[0])
+    options = ["--hours", hours, "--warmup-rounds", str(case.warmup), "--load", str(case.load)]
+    options += ["--seed", "0", "--threads", "1"]
     asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
     inputs = read_inputs(asked)
     return *prepare(asked, None, inputs), inputs
@@ -146,6 +163,21 @@ def watched(policy: ChronusPolicy, seen: Seen) -> None:
     policy.selector.admit = timed_admit  # type: ignore[method-assign, assignment]
 
 
+def hours_of(case: Case) -> str:
+    """Return the hours that count, as the page has them."""
+    return f"{case.hours[0]:g}-{case.hours[1]:g}"
+
+
+def warm_up(simulation: Simulation, rounds: int, *seen: Seen) -> None:
+    """Simulate rounds that do not count, and forget what they showed."""
+    for _ in range(rounds):
+        simulation.step(warmup=True)
+    for each in seen:
+        for noted in (each.gaps, each.cycle_ms, each.admission_ms, each.round_ms):
+            noted.clear()
+        each.programs = 0
+
+
 def cells(case: Case) -> Iterator[str]:
     """Run a case, and yield the cells of its row."""
     load = os.getloadavg()[0]
@@ -155,7 +187,8 @@ def cells(case: Case) -> Iterator[str]:
     if not case.selective:
         policy.selector.demand = None
     watched(policy, seen)
-    while simulation.now_s < 3600.0 * case.hours - 1.0:
+    warm_up(simulation, case.warmup, seen)
+    for _ in range(case.rounds):
         simulation.tell_policy()
         begun = time.process_time()
         simulation.step()
@@ -165,7 +198,7 @@ def cells(case: Case) -> Iterator[str]:
     offered, waiting = load_of(inputs, result, workload), result.summary()["jobs_without_gpus"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
-    yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
+    yield from (f"{case.gpus:,}", hours_of(case), case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
     yield from (f"{len(workload.jobs) / case.gpus:.3g}", f"{waiting['p50']:,.0f}")
     yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
     yield f"{100 * np.median(seen.gaps):.2f}, {100 * max(seen.gaps):.2f}" if seen.gaps else "-"
@@ -191,8 +224,9 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
 
     before, selector.exact_plan = selector.exact_plan, noted
     try:
-        while simulation.now_s < 3600.0 * case.hours - 1.0:
-            simulation.tell_policy()
+        warm_up(simulation, case.warmup)
+        plans.clear()
+        for _ in range(case.rounds):
             simulation.step()
     finally:
         selector.exact_plan = before
@@ -209,7 +243,7 @@ def whole_rows(case: Case, most: int) -> Iterator[str]:
         )
         exact = bound if found.mip_dual_bound is None else min(bound, -found.mip_dual_bound)
         best = reward if found.x is None else max(reward, -found.fun)
-        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1], f"{jobs / case.gpus:.3g}")
+        cells = (f"{case.gpus:,}", hours_of(case), case.key[1], f"{jobs / case.gpus:.3g}")
         figures = (f"{100 * each:.2f}" for each in (gap, (exact - reward) / exact, (best - reward) / best))
         yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
 
@@ -236,6 +270,7 @@ def main() -> None:
     """Measure what is asked for, and write the page after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="sizes, separated by commas  [default: all]")
+    parser.add_argument("--load", default=",".join(map(str, LOADS)), help="loads, separated by commas")
     parser.add_argument("--whole", type=int, help="measure this many whole plans of each run without C6 instead")
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args()
@@ -246,8 +281,9 @@ def main() -> None:
     table, _, whole = asked.page.read_text().partition("\n## ") if asked.page.exists() else ("", "", "")
     lines = table.splitlines()
     rows = {key_of(line): line for line in lines if line[:2] == "| " and line[2].isdigit()}
+    loads = {float(each) for each in asked.load.split(",")}
     for case in CASES:
-        if sizes is None or case.gpus in sizes:
+        if (sizes is None or case.gpus in sizes) and case.load in loads:
             rows[case.key] = f"| {' | '.join(cells(case))} |"
             body = [HEAD, *(rows[each.key] for each in CASES if each.key in rows)]
             asked.page.write_text("\n".join(body) + "\n" + (f"\n## {whole}" if whole else ""))

@@ -28,24 +28,28 @@ command, and no figure of one size stands beside one of another without saying s
 | programs | made for it; 1% of the jobs change a round | recorded from the scheduler, load as said | the same |
 | counted | edits and linear program, also alone | edits and linear program of the counted rounds | all of a round |
 | rivals | on small programs | all installed solvers | none |
-| begins | after warm rounds | with nothing; the first solve is apart | nine simulated hours in |
+| begins | after warm rounds | with nothing, nine simulated hours in; the first solve is apart | after a simulated day |
 
 Why they differ, and which way:
 
-- **Study to tape.** A made program has a fixed number of jobs of every size, of which 1% change a round; a scheduler's
-  jobs come in bursts, and the values of running ones change, so that more of the program is new. A tape counts what
-  the scheduler solves: its columns, its edits.
+- **Study to tape.** A made program has a fixed number of jobs of every size, of which 1% change a round and the others
+  not at all, and has no load; a scheduler's jobs come in bursts, and the values of running ones change, so that more
+  of the program is new.
 - **Tape to whole round.** The round adds what surrounds the program: values of jobs that have changed, the shim that
-  makes whole allocations of the answer, their place on nodes. The stages stand in rounds.md.
+  makes whole allocations of the answer, their place on nodes. *Stages* has the shares of the round that edits, LP,
+  shim and placement have, by the medians of rounds.md; what is left of it is the choice of jobs. The tape's hours are
+  other ones than the counted day's.
 - **Filling to steady.** A tape of a cluster that fills in minutes (sia-1000000) has thousands of new jobs in each
   round; the study's million GPUs are full and nearly still.
 - **Load.** Tapes say their load in their names, and rounds.md in a column; it is what
   [simulator.md](../reference/simulator.md) defines.
 
-Milliseconds, medians. *Factor*: of the figure over the one to its left. A dash: not measured in this size.
+Milliseconds of edits and linear program, of the whole round, medians; columns of each size. *Factor*: of the
+milliseconds over those of the size before. A dash: not measured in this size.
 
-| thing | study, edits and LP | tape | factor | whole round | factor |
-|---|---|---|---|---|---|"""
+| thing | study | its columns | tape | its columns | factor to study | round | its columns | factor to tape | stages |
+|---|---|---|---|---|---|---|---|---|---|"""
+STAGES = ("edits", "LP", "shim", "placement")
 TAIL = """
 No commercial solver was run: the project has no licence. Those who have one run the same tapes by
 `copter replay TAPE --peers gurobi` (or `cplex`, `copt`), or `python benchmarks/tapes.py suite --peers gurobi`; the code
@@ -73,21 +77,44 @@ THINGS = (
 )
 
 
-def cells_of(text: str) -> list[list[str]]:
-    """Return the cells of the first table whose rows are measured."""
-    lines = text.partition("\n## ")[0].splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+@dataclass(frozen=True)
+class Figure:
+    """A figure of one size: milliseconds, columns, and in whole rounds the shares of the stages."""
+
+    ms: float
+    columns: str
+    stages: str = ""
 
 
-def figures(thing: Thing, engine: str, measured: str, rounds: str) -> list[float | None]:
-    """Return the figures of a thing in the three sizes, milliseconds."""
-    studied = [float(cells[5]) for cells in cells_of(engine) if thing.study and cells[0] == thing.study]
-    taped = [float(cells[2]) for name, cells in tapes_of(measured).items() if name == thing.tape]
-    whole: list[float] = []
+def rows_of(text: str) -> list[dict[str, str]]:
+    """Return the first table whose rows are measured: cells by the names of columns."""
+    lines = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    names, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(names, cells, strict=True)) for cells in rows]
+
+
+def half(cell: str) -> float:
+    """Return the p50 of a cell that has a p99 too."""
+    return float(cell.split("/")[0])
+
+
+def figures(thing: Thing, engine: str, measured: str, rounds: str) -> list[Figure | None]:
+    """Return the figures of a thing in the three sizes."""
+    studied = [
+        Figure(float(row["edits and LP"]), row["columns"])
+        for row in (rows_of(engine) if thing.study else [])
+        if row["row"] == thing.study
+    ]
+    taped = [Figure(float(cells[2]), cells[1]) for name, cells in tapes_of(measured).items() if name == thing.tape]
+    whole: list[Figure] = []
     if thing.whole is not None:
         scheduler, gpus, load = thing.whole
-        rows = [cells for cells in cells_of(rounds) if cells[:2] == [scheduler, gpus]]
-        whole = [float(cells[7].split("/")[0]) for cells in rows if abs(float(cells[2]) - load) < 0.2]
+        rows = [row for row in rows_of(rounds) if (row["scheduler"], row["GPUs"]) == (scheduler, gpus)]
+        for row in rows:
+            if abs(float(row["load"]) - load) < 0.2:
+                total = half(row["round"])
+                stages = ", ".join(f"{half(row[each]) / total:.0%}" for each in STAGES)
+                whole.append(Figure(total, row["columns"], stages))
     return [found[0] if found else None for found in (studied, taped, whole)]
 
 
@@ -97,9 +124,11 @@ def page(engine: str, measured: str, rounds: str) -> str:
     for thing in THINGS:
         found = figures(thing, engine, measured, rounds)
         if any(each is not None for each in found):
-            told = [f"{each:g}" if each is not None else "-" for each in found]
-            factors = ["-" if not old or new is None else f"{new / old:.3g}" for old, new in pairwise(found)]
-            lines.append(f"| {thing.name} | {told[0]} | {told[1]} | {factors[0]} | {told[2]} | {factors[1]} |")
+            told = ["- | -" if each is None else f"{each.ms:g} | {each.columns}" for each in found]
+            factors = ["-" if old is None or new is None else f"{new.ms / old.ms:.3g}" for old, new in pairwise(found)]
+            stages = found[2].stages if found[2] is not None else "-"
+            cells = (thing.name, told[0], told[1], factors[0], told[2], factors[1], stages)
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, TAIL]) + "\n"
 
 

@@ -1,7 +1,8 @@
 """The suite: a fixed list of tapes, made from seeds by the simulator, and every installed solver on each of them.
 
     python benchmarks/tapes.py make                    # `make tapes`: those that are not there yet
-    python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
+    python benchmarks/tapes.py suite                   # replay all, write docs/measured.md, print its rows at a glance
+    python benchmarks/tapes.py suite --left            # `make suite`: those that this command has not measured yet
     python benchmarks/tapes.py make --only sia-1000    # of these only
     python benchmarks/tapes.py ways --only sia-1000    # copter from nothing, and the thesis's solver
     python benchmarks/tapes.py whole --only sia-1000   # whole rounds of the simulator, and their replay at once
@@ -43,13 +44,15 @@ ROOT = Path(__file__).parents[1]
 HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
+SHARD_ROUNDS = 240  # of which a fifth solves a program
 LOADS = {  # of each size, by scheduler: what can run in the counted rounds over what the GPUs do in them
     1_000: (1.6,),
     10_000: (1.0, 1.6),
     25_000: (1.6,),
 }
 MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
-FEWER_ROUNDS = {("chronus", 25_000): 24}
+LEASES = 25  # of Chronus, whose rounds within a lease of four solve no program
+OWN = {"chronus": ("--admission", "paper")}  # with selective promises plans are proven without programs
 POLICIES = ("sia", "hadar", "hops", "chronus")  # Hare solves no linear program unless its bound is asked for
 NEED_FEW = ("shards", "chronus", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
@@ -101,9 +104,9 @@ class Tape:
 
 def simulated(policy: str, gpus: int, load: float) -> Tape:
     """A scheduler's tape, on its default kind of jobs."""
-    rounds = FEWER_ROUNDS.get((policy, gpus), ROUNDS)
+    rounds = 4 * LEASES if policy == "chronus" else ROUNDS
     options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--load", str(load))
-    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1"))
+    return Tape(f"{policy}-{gpus}-{load}", ("simulate", policy, *options, "--threads", "1", *OWN.get(policy, ())))
 
 
 def at_once(gpus: int) -> Tape:
@@ -124,8 +127,9 @@ def traffic(network: str, stream: str) -> Tape:
 
 def shards(count: int, servers: int | None = None) -> Tape:
     """A shard balancer's tape; of eight shards a server, unless told."""
-    options = ("--shards", str(count), "--servers", str(servers or count // 8), "--rounds", str(ROUNDS), "--seed", "1")
-    return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
+    options = ("--shards", str(count), "--servers", str(servers or count // 8), "--seed", "1")
+    rounds = ("--rounds", str(SHARD_ROUNDS), "--threads", "1")
+    return Tape(f"shards-{count}", ("simulate", "shards", *options, *rounds))
 
 
 def queues(test: str) -> Tape:
@@ -205,16 +209,24 @@ def suite(
     ways: bool = False,
     processor: bool = False,
     peers: Sequence[str] = tuple(name for name in PEERS if name not in LICENSED),
+    left: bool = False,
 ) -> int:
     """Replay the tapes that are there through all installed solvers, or in all ways of copter; write the page.
 
-    What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again.
+    What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again. With
+    `left`, tapes that the same command has measured at this commit are left out: a suite that was stopped goes on.
     """
     failed = 0
+    clock = "processor time on one thread" if processor else f"wall time on {THREADS} threads"
+    how = f"`{command}`, {clock}, commit {commit()}, work beside it "
     for tape in tapes:
         path = folder / f"{tape.name}.tape"
         if not path.exists():
             print(f"{tape.name}: not there, make it first")
+            continue
+        result = path.with_suffix(WAYS) if ways else kept(path)
+        if left and result.exists() and json.loads(result.read_text())["how"].startswith(how):
+            print(f"{tape.name}: measured before (without --left it is measured again)", flush=True)
             continue
         load = os.getloadavg()[0]
         threads = 1 if processor else THREADS
@@ -224,11 +236,13 @@ def suite(
         )  # fmt: skip
         section = ways_of_copter(asked) if ways else measured(tape, asked, peers)
         failed += section.pop("failed")
-        clock = "processor time on one thread" if processor else f"wall time on {THREADS} threads"
-        how = f"`{command}`, {clock}, commit {commit()}, work beside it {load:.1f}, {datetime.date.today().isoformat()}"
-        (path.with_suffix(WAYS) if ways else kept(path)).write_text(json.dumps(section | {"how": how}))
+        told = f"{how}{load:.1f}, {datetime.date.today().isoformat()}"
+        result.write_text(json.dumps(section | {"how": told}))
         write_page(folder)
         print(f"{tape.name}: measured", flush=True)
+    if not ways:
+        rows, _ = on_page()
+        print("\n".join([*GLANCE[-2:], *(rows[tape.name] for tape in tapes if tape.name in rows)]))
     return int(failed > 0)
 
 
@@ -280,7 +294,7 @@ def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, A
     except SnapshotError as error:
         print(f"{tape.name}: copter: {error}", flush=True)
         return {"lines": [f"copter: {error}"], "failed": True}
-    ways = [way for name in peers if installed(name) for way in PEERS[name][1]]
+    ways = [way for name in peers for way in ways_of(name)]
     done += [runs.run_peer(way, asked) for way in ways]
     for run in done:
         if run.ended is not None:
@@ -288,6 +302,12 @@ def measured(tape: Tape, asked: runs.Asked, peers: Sequence[str]) -> dict[str, A
     lines = load_of(told(path)) + table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
+
+
+def ways_of(name: str) -> tuple[str, ...]:
+    """The installed ways of a peer, or the one way of this name; none if its package is not there."""
+    owner, ways = next((own, each) for own, (_, each) in PEERS.items() if name == own or name in each)
+    return () if not installed(owner) else ways if name == owner else (name,)
 
 
 def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
@@ -395,23 +415,22 @@ def load_of(figures: dict[str, Any]) -> list[str]:
 
 
 def whole_rounds(figures: dict[str, Any]) -> list[str]:
-    """What whole rounds took when a tape was made, the programs of the same rounds then, and by replay."""
+    """What whole rounds took, the programs of the same rounds in them, and their replay right after it, of `whole`.
+
+    What a tape's rounds took when it was made for a replay of later is not told: rounds.md measures whole rounds.
+    """
     whole_s, rounds, programs = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
-    if not whole_s or not rounds or programs is None:
+    if not whole_s or not rounds or programs is None or "replayed_s" not in figures:
         return []
-    lines = [
+    replayed = figures["replayed_s"]
+    return [
         "",
         f"Whole rounds when it was made, on one thread: {1e3 * whole_s / rounds:.3g} ms in the mean, "
         f"{1e3 * programs / rounds:.3g} ms of it ({programs / whole_s:.0%}) for linear programs; "
-        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement.",
+        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement. "
+        f"Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
+        f"long ({figures['how']}).",
     ]
-    if "replayed_s" in figures:
-        replayed = figures["replayed_s"]
-        lines[-1] += (
-            f" Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
-            f"long ({figures['how']})."
-        )
-    return lines
 
 
 def programs_s(path: Path) -> float:
@@ -503,7 +522,12 @@ def main() -> int:
     )
     parser.add_argument("--budget", type=float, default=PEER_BUDGET_S, help="seconds of each other solver on a tape")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="processor: one thread each")
-    parser.add_argument("--peers", default="", help=f"of {', '.join(PEERS)}  [default: all that are free]")
+    parser.add_argument(
+        "--peers",
+        default="",
+        help=f"of {', '.join(PEERS)}, or ways of them such as highs_dual_warm  [default: all that are free]",
+    )
+    parser.add_argument("--left", action="store_true", help="only tapes that this command has not measured yet")
     parser.add_argument("--time-limit", type=float, default=PEER_TIME_LIMIT_S, help="seconds of each other's solve")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name]
@@ -517,15 +541,15 @@ def main() -> int:
         return 0
     if given.what == "make":
         return make(tapes, folder)
-    command = shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
+    command = shlex.join(["python", "benchmarks/tapes.py", *(each for each in sys.argv[1:] if each != "--left")])
     if given.what == "whole":
         return whole(tapes, folder, command)
     peers = [name for name in given.peers.split(",") if name] or [name for name in PEERS if name not in LICENSED]
-    if others := set(peers) - set(PEERS):
+    if others := set(peers) - set(PEERS) - {way for _, ways in PEERS.values() for way in ways}:
         parser.error(f"unknown peer {sorted(others)[0]!r}: there are {', '.join(PEERS)}")
     return suite(
         tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways",
-        given.clock == "processor", peers,
+        given.clock == "processor", peers, given.left,
     )  # fmt: skip
 
 

@@ -3,8 +3,8 @@
     python benchmarks/whole_rounds.py                                     # every row
     python benchmarks/whole_rounds.py --only sia --gpus 10000 --load 1.6  # this row; the page keeps the others
 
-A row has the stages of a round, and how long this machine takes to read the costs of all columns once: no round that
-looks at every column can be faster.
+A row is a simulated day after a day of warm-up (others than Hadar and Chronus: six busy hours after nine), in
+processor time on one thread, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from floor import stream_bytes_per_s
-
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "rounds.md"
-ROUNDS = {"sia": 30, "hadar": 30, "hops": 30, "chronus": 12, "hare": 12}  # that are measured, after a warm-up
+ROUND_S = {"sia": 60, "hadar": 360, "hops": 60, "chronus": 300, "chronus paper": 300, "hare": 300}
+DAY, BUSY = (24, 48), (9, 15)  # hours that count
+HOURS = {**dict.fromkeys(ROUND_S, DAY), "sia": BUSY, "hops": BUSY, "hare": BUSY, "chronus paper": BUSY}
 LOADS = (1.0, 1.6)
 GOALS = {  # milliseconds at load 1.6: p50, p99
     ("sia", 10_000): (15, 30),
@@ -31,33 +31,51 @@ GOALS = {  # milliseconds at load 1.6: p50, p99
     ("chronus", 10_000): (100, 300),
     ("hare", 10_000): (60, 150),
 }
-SIZES = (10_000, 25_000)
-KEYS = [(name, gpus, load) for gpus in SIZES for load in LOADS for name in ROUNDS]
+SIZES = (10_000,)
+KEYS = [(name, gpus, load) for gpus in SIZES for load in LOADS for name in ROUND_S]
 STAGES = ("round_s", "edit_s", "solve_s", "shim_s", "place_s")
-COST_BYTES = 8  # of a column
+BY_PROCESSOR = "import time; time.perf_counter = time.process_time; from copter_frontends.cli import main; main()"
+ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # others spin between calls, which counts as processor time
 Key = tuple[str, int, float]
-LATER = "\n## "  # what follows the table is kept as it is
 HEAD = """# Whole rounds
 
 Made by `python benchmarks/whole_rounds.py`, row by row; the last column is the commit, the date, and the work beside
-it. Each row is `copter simulate SCHEDULER --gpus N --rounds R --seed 77 --load L`: milliseconds of a round, p50 / p99,
-and of its stages. **Load** is what the command prints ([simulator.md](../reference/simulator.md)): the work that can
-run in the counted rounds over what the GPUs do in them. **Waiting**: jobs without GPUs, in the median round. **LPs**:
-the share of the counted rounds with a linear program; a plan that is proven best without one needs none. **Goal** is
-what the project aims at. **Floor** is the time in which the machine reads the cost of every column once ({rate:.1f}
-GB/s). How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).
+it. Each row is the simulated *hours* of it that count, after those before them to warm up: `copter simulate SCHEDULER
+--gpus N --hours H --warmup-rounds R --window-hours 48 --seed 77 --load L --threads 1`, R the rounds before
+(`--window-hours 24` where the hours end before): milliseconds of a round, p50 / p99, and of its stages, in processor
+time.
 
-| scheduler | GPUs | load | rounds | waiting | LPs | columns | round | goal | edits | \
-LP | shim | placement | floor | measured |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+- **Load** is what the command prints ([simulator.md](../reference/simulator.md)): the work that can run in the counted
+  hours over what the GPUs do in them. **Waiting**: jobs without GPUs, in the median round / the most. **Held**: the
+  share of all GPU hours that jobs held.
+- At load 1.0 no job waits, after nine hours or a day of warm-up: the best spread of the work uses slow GPUs too, on
+  which the same work counts for more GPU hours than a job of few GPUs can use in the window. A job on slow GPUs then
+  ends later, and no other job waits for it. Where Sia's jobs compete, they run on fewer GPUs instead of waiting.
+- **LPs**: rounds that solved a linear program; rounds whose plan was proven without one to be as good as one could
+  tell; rounds in which none was due. Chronus plans at the start of a lease, every fourth round, and proves a plan that
+  is within the tolerance of its program (0.5%, or half of one job's reward) of a certified bound. Hare's program orders
+  jobs; it is proven needless where it could close at most a tenth of the plan's gap. In Hops's rounds between two plans
+  of all GPUs none is needed where no GPU is idle or no job waits. `chronus paper`, with `--admission paper`, promises
+  a deadline to each job that fits.
+- **Goal** is what the project aims at.
+
+How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).
+
+| scheduler | GPUs | load | hours | rounds | waiting | held | LPs | columns | round | goal | edits | \
+LP | shim | placement | measured |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def measured(scheduler: str, gpus: int, load: float) -> dict[str, Any]:
     """Return the command's own figures."""
-    options = ["--gpus", str(gpus), "--rounds", str(ROUNDS[scheduler]), "--seed", "77"]
-    options += ["--load", str(load), "--json"]
-    command = [sys.executable, "-m", "copter_frontends.cli", "simulate", scheduler, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    policy, _, own = scheduler.partition(" ")
+    begin, end = HOURS[scheduler]
+    warmup = begin * 3600 // ROUND_S[scheduler]
+    options = ["--gpus", str(gpus), "--hours", str(end - begin), "--warmup-rounds", str(warmup)]
+    options += ["--window-hours", str(max(24, end)), "--seed", "77", "--load", str(load), "--threads", "1", "--json"]
+    options += ["--admission", own] if own else []
+    command = [sys.executable, "-c", BY_PROCESSOR, "simulate", policy, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **ONE_BLAS_THREAD})
     if done.returncode:
         reason = (done.stderr.splitlines() or ["it said nothing"])[-1]
         raise SystemExit(f"{scheduler} at {gpus:,} GPUs, load {load}: {reason}")
@@ -71,26 +89,39 @@ def described() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
+def waiting(found: dict[str, Any]) -> str:
+    """Return in words how many jobs had no GPUs."""
+    jobs = found["jobs_without_gpus"]
+    return f"{jobs['p50']:,.0f} / {jobs['max']:,.0f}" if jobs["max"] else "no job in any round"
+
+
+def programs(found: dict[str, Any]) -> str:
+    """Return in words how many rounds solved a linear program, needed none, and were to have none."""
+    solved, needless, rounds = (found[each] for each in ("rounds_with_lp", "rounds_proven_without_lp", "rounds"))
+    parts = {"solved": solved, "proven without": needless, "not due": rounds - solved - needless}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+
+
+def row(scheduler: str, gpus: int, load: float) -> str:
     """Measure a scheduler and return its row."""
     beside = os.getloadavg()[0]
     found = measured(scheduler, gpus, load)
     columns = float((found["variables"] or {}).get("p50", 0.0))
     stages = [" / ".join(f"{1e3 * found[stage][share]:.3g}" for share in ("p50", "p99")) for stage in STAGES]
     goal = " / ".join(str(each) for each in GOALS.get((scheduler, gpus), ())) if load == max(LOADS) else ""
-    rounds_with = found["rounds_with_lp"]
     cells = (
         scheduler,
         f"{gpus:,}",
         f"{found['load']['all']:.2f}",
-        ROUNDS[scheduler],
-        f"{found['jobs_without_gpus']['p50'] or 0:,.0f}",
-        f"{rounds_with / max(found['rounds'], 1):.0%}",
+        f"{HOURS[scheduler][0]}-{HOURS[scheduler][1]}",
+        found["rounds"],
+        waiting(found),
+        f"{found['utilisation']:.0%}",
+        programs(found),
         f"{columns:,.0f}",
         stages[0],
         goal,
         *stages[1:],
-        f"{1e3 * COST_BYTES * columns / rate:.2g}",
         f"{described()}, {datetime.date.today().isoformat()}, {beside:.1f}",
     )
     return f"| {' | '.join(str(cell) for cell in cells)} |"
@@ -99,9 +130,9 @@ def row(scheduler: str, gpus: int, load: float, rate: float) -> str:
 def rows_of(page: Path) -> dict[Key, str]:
     """Return the rows that a page has, each by the load of the list that its own is nearest to."""
     found: dict[Key, str] = {}
-    for line in page.read_text().partition(LATER)[0].splitlines() if page.exists() else []:
+    for line in page.read_text().splitlines() if page.exists() else []:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) > 3 and cells[0] in ROUNDS:
+        if len(cells) > 3 and cells[0] in ROUND_S:
             load = min(LOADS, key=lambda each: abs(each - float(cells[2])))
             found[cells[0], int(cells[1].replace(",", "")), load] = line
     return found
@@ -110,7 +141,7 @@ def rows_of(page: Path) -> dict[Key, str]:
 def main() -> None:
     """Measure what is asked for, and write the page after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(ROUNDS), help="schedulers, separated by commas")
+    parser.add_argument("--only", default=",".join(ROUND_S), help="schedulers, separated by commas")
     parser.add_argument("--gpus", default=",".join(map(str, SIZES)), help="sizes, separated by commas")
     parser.add_argument("--load", default=",".join(map(str, LOADS)), help="loads, separated by commas")
     parser.add_argument("--page", type=Path, default=PAGE)
@@ -120,14 +151,13 @@ def main() -> None:
     wanted = {(name, gpus, load) for name in asked.only.split(",") for gpus in sizes for load in loads}
     unknown = wanted - set(KEYS)
     if unknown:
-        raise SystemExit(f"no row for {unknown}: schedulers are {', '.join(ROUNDS)}, sizes {SIZES}, loads {LOADS}")
-    rows, rate = rows_of(asked.page), stream_bytes_per_s()
-    _, mark, later = asked.page.read_text().partition(LATER) if asked.page.exists() else ("", "", "")
+        raise SystemExit(f"no row for {unknown}: schedulers are {', '.join(ROUND_S)}, sizes {SIZES}, loads {LOADS}")
+    rows = rows_of(asked.page)
     for key in KEYS:
         if key in wanted:
-            rows[key] = row(*key, rate)
-            lines = [HEAD.format(rate=rate / 1e9), *(rows[each] for each in KEYS if each in rows)]
-            asked.page.write_text("\n".join(lines) + "\n" + mark + later)
+            rows[key] = row(*key)
+            lines = [HEAD, *(rows[each] for each in KEYS if each in rows)]
+            asked.page.write_text("\n".join(lines) + "\n")
             print(rows[key], flush=True)
 
 

@@ -21,10 +21,12 @@ def test_what_is_left_of_a_round_is_of_the_run_that_made_the_tape(tmp_path: Path
     solves = sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.tape"))
     assert solves
     assert 0.0 < within < figures["all_rounds_s"]
-    (line,) = [each for each in tapes.whole_rounds(figures | {"programs_s": within}) if each]
+    replayed = {"programs_s": within, "replayed_s": 2.0 * within, "how": "just now"}
+    (line,) = [each for each in tapes.whole_rounds(figures | replayed) if each]
     rest = 1e3 * (figures["all_rounds_s"] - within) / figures["rounds"]
     assert f"the rest, {rest:.3g} ms" in line
-    assert tapes.whole_rounds(figures) == []
+    assert "2.00 times as long (just now)" in line
+    assert tapes.whole_rounds(figures) == tapes.whole_rounds(figures | {"programs_s": within}) == []
 
 
 def test_a_replay_that_dies_is_told_and_no_time_is_kept(
@@ -48,3 +50,33 @@ def test_a_suite_tells_whose_process_died(
     out = capsys.readouterr().out
     assert "hops-64: copter: its process was killed" in out
     assert "hops-64: highs_dual_warm: its process was killed" in out
+
+
+def test_a_suite_that_was_stopped_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    assert small.run(tmp_path / "hops-64.tape").returncode == 0
+    page = tmp_path / "measured.md"
+    for name, value in (("PAGE", page), ("TAPES", (small,)), ("commit", lambda: "abc"), ("stream_bytes_per_s", float)):
+        monkeypatch.setattr(tapes, name, value)
+    monkeypatch.setattr(tapes.measured_picture, "write", lambda page: None)
+    asked = ([small], tmp_path, 4, 9.0, 9.0)
+
+    def told(command: str, left: bool) -> str:
+        assert tapes.suite(*asked, command, processor=True, peers=["highs"], left=left) == 0
+        return capsys.readouterr().out
+
+    assert "hops-64: measured\n" in told("suite", True)
+    again = told("suite", True)
+    assert "hops-64: measured before" in again
+    assert again.splitlines()[-1].startswith("| hops-64 | ")
+    assert "hops-64: measured\n" in told("suite", False)
+    assert "hops-64: measured\n" in told("suite --budget 3", True)
+    monkeypatch.setattr(tapes, "commit", lambda: "abd")
+    assert "hops-64: measured\n" in told("suite --budget 3", True)
+
+
+def test_a_peer_may_be_one_way_of_a_solver() -> None:
+    assert tapes.ways_of("highs_dual_warm") == ("highs_dual_warm",)
+    assert "highs_ipm_cold" in tapes.ways_of("highs")

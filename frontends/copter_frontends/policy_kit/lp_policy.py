@@ -22,6 +22,10 @@ class LpPolicy(ABC):
         Seconds of that LP's edits and solve.
     lp_each_round : bool
         Whether every fully planned round has an LP; if not, only rounds whose plan needs it.
+    programs_solved : int
+        Linear programs solved so far.
+    programs_needless : int
+        Plans so far that were proven good enough without a linear program: none could have told more than is known.
     """
 
     lp_each_round = True
@@ -30,6 +34,7 @@ class LpPolicy(ABC):
         self.observers: list[Callable[[], object]] = []
         self.last_solution: Solution | None = None
         self.last_lp_s = 0.0
+        self.programs_solved = self.programs_needless = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all fields but the observers and the last solution, which are not saved."""
@@ -51,7 +56,8 @@ class LpPolicy(ABC):
         return ""
 
     def show(self, solution: Solution | None, lp_s: float) -> None:
-        """Keep the round's solution and call the observers."""
+        """Count and keep the round's solution, and call the observers."""
         self.last_solution, self.last_lp_s = solution, lp_s
+        self.programs_solved += solution is not None and self.variables > 0
         for observe in self.observers:
             observe()

@@ -51,13 +51,14 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     Returns
     -------
     dict
-        ``rounds``, ``warmup_rounds``, ``variables``, ``rounds_with_lp``, ``jobs_completed``, ``avg_jct_h``,
-        ``p99_jct_h``, ``makespan_h`` (first submission to last completion), ``utilisation`` (GPU-seconds held, as a
-        share of those available), ``waiting`` (jobs without GPUs), ``contention`` and ``contention_max`` (mean and
-        largest number of jobs in the cluster over the rounds that have any), ``gpu_hours_per_job`` (held, in whole
-        rounds) and ``queue_h_per_job`` (hours without GPUs) of the jobs that completed, ``round_s``, ``edit_s``,
-        ``solve_s``, ``shim_s``, ``place_s``, ``gap``, ``fractional_jobs``, ``restarts_per_job`` (over the jobs that
-        started), ``peak_rss_mb`` and ``rss_growth_mb`` (peak at the end less peak after the first round).
+        ``rounds``, ``warmup_rounds``, ``variables``, ``rounds_with_lp`` and ``rounds_proven_without_lp`` (see
+        :attr:`.RoundRecord.program`), ``jobs_completed``, ``avg_jct_h``, ``p99_jct_h``, ``makespan_h`` (first
+        submission to last completion), ``utilisation`` (GPU-seconds held, as a share of those available),
+        ``jobs_without_gpus``, ``contention`` and ``contention_max`` (mean and largest number of jobs in the cluster
+        over the rounds that have any), ``gpu_hours_per_job`` (held, in whole rounds) and ``queue_h_per_job`` (hours
+        without GPUs) of the jobs that completed, ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``,
+        ``gap``, ``fractional_jobs``, ``restarts_per_job`` (over the jobs that started), ``peak_rss_mb`` and
+        ``rss_growth_mb`` (peak at the end less peak after the first round).
     """
     measured = [record for record in rounds if not record.warmup]
     summary: dict[str, Any] = {
@@ -72,7 +73,8 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     busy = [r.active_jobs for r in measured if r.active_jobs]
     summary["contention"] = float(np.mean(busy)) if busy else None
     summary["contention_max"] = max(busy, default=None)
-    summary["rounds_with_lp"] = sum(r.variables > 0 for r in measured)
+    summary["rounds_with_lp"] = sum(r.program == "solved" for r in measured)
+    summary["rounds_proven_without_lp"] = sum(r.program == "needless" for r in measured)
     summary["jobs_without_gpus"] = spread((r.queued_jobs for r in measured), ("p50", "max"))
     summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
     summary["all_rounds_s"] = sum(r.round_s for r in measured)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from copter_frontends.vocabulary import PlanStatus
+
+Program = Literal["solved", "needless", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,13 @@ class RoundRecord:
     overhead_s : float
         Wall-clock seconds of the simulator itself.
     variables : int
-        Variables of the policy's linear program; 0 if it has none.
+        Variables of the policy's last linear program; 0 if it had none.
     completed : tuple of job ids
     peak_rss_mb : float
         Largest resident size of the process so far, in MB (10^6 bytes).
+    program : {"solved", "needless", "none"}
+        Whether the policy solved a linear program for the plan, or proved the plan good enough without one; "none" if
+        no program was due. A policy that does not count its programs solves one wherever it has variables.
     """
 
     index: int
@@ -63,6 +69,7 @@ class RoundRecord:
     variables: int
     completed: tuple[str, ...]
     peak_rss_mb: float
+    program: Program = "none"
 
     @property
     def utilisation(self) -> float:

@@ -22,7 +22,7 @@ from copter_frontends.simulator.metrics import job_columns, peak_rss_mb
 from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
-from copter_frontends.simulator.round_record import RoundRecord
+from copter_frontends.simulator.round_record import Program, RoundRecord
 from copter_frontends.simulator.training import ExactTraining, Training, drop_observed, observed_facts, rows_with_news
 from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
@@ -155,6 +155,8 @@ class Simulation:
         self._leaving: list[str] = []
         self._edit_s = 0.0
         self._idle_rounds = 0
+        exposed = Exposed(policy)
+        self._solved, self._needless = exposed.programs_solved or 0, exposed.programs_needless
         self._events = in_order(events)
         self._activity = Activity()
         self.note: object = None
@@ -539,7 +541,17 @@ class Simulation:
             variables=Exposed(self.policy).variables,
             completed=completed,
             peak_rss_mb=peak_rss_mb(),
+            program=self._program(),
         )
+
+    def _program(self) -> Program:
+        """Return whether the policy has solved a linear program since the last plan, or proven that it needs none."""
+        policy = Exposed(self.policy)
+        if policy.programs_solved is None:
+            return "solved" if policy.variables else "none"
+        solved, needless = policy.programs_solved - self._solved, policy.programs_needless - self._needless
+        self._solved, self._needless = policy.programs_solved, policy.programs_needless
+        return "solved" if solved else "needless" if needless else "none"
 
     # Jobs that cannot be simulated.
 

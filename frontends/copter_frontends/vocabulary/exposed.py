@@ -46,6 +46,17 @@ class Exposed:
         return int(getattr(self._policy, "variables", 0))
 
     @property
+    def programs_solved(self) -> int | None:
+        """Linear programs that it has solved so far; None, if it does not count them."""
+        found: int | None = getattr(self._policy, "programs_solved", None)
+        return found
+
+    @property
+    def programs_needless(self) -> int:
+        """Plans so far that it has proven good enough without a linear program; 0."""
+        return int(getattr(self._policy, "programs_needless", 0))
+
+    @property
     def edit_log(self) -> Counts | None:
         """How much of its programs was edited; None."""
         found: Counts | None = getattr(self._policy, "edit_log", None)

@@ -114,6 +114,28 @@ def test_costs_as_high_as_a_bound_do_not_hide_a_better_column(tmp_path: Path) ->
     assert max(judged.primal, judged.dual, judged.gap) <= AGREED
 
 
+@pytest.mark.parametrize("way", ["highs_columns_warm", "glop_columns_warm"])
+def test_a_master_without_a_point_takes_in_all_columns(tmp_path: Path, way: str) -> None:
+    """Row "a" asks for more than the best column of each request gives, in the first round and in later ones."""
+    pytest.importorskip({"highs": "highspy", "glop": "ortools"}[way.partition("_")[0]])
+    model = Model(sense="min")
+    model.add_resource("a", 9.0, lower=3.0)
+    for name in ("one", "two"):
+        model.add_request(name, [1.0, 5.0, 7.0], {"a": [0.0, 1.0, 4.0]}, limit=1.0)
+    session = Session(model, Settings(threads=1))
+    session.record(tmp_path / "t")
+    for least in (3.0, 1.0, 6.0, 2.0):
+        model.update_counts(["a"], [9.0], [least])
+        session.solve()
+    session.record(None)
+    found = answers(tmp_path / "t", way)
+    assert len(found) == 4
+    for answer, judged, told in found:
+        assert answer.optimal
+        assert answer.objective == pytest.approx(told)
+        assert max(judged.primal, judged.dual, judged.gap) <= AGREED
+
+
 @pytest.mark.parametrize("way", [way for name in LICENSED for way in PEERS[name][1]])
 @pytest.mark.parametrize("sense", ["max", "min"])
 def test_a_licensed_solver_follows_every_edit_by_its_own_calls(

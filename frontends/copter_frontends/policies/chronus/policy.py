@@ -416,6 +416,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             now_s, first, self.gpus(), fixed, running, queue, begins, fresh, limit_s, self._solved, self.aside()
         )
         self._changed, self.last_cycle = False, cycle
+        best = cycle.reward >= cycle.bound - 1e-9 * (1.0 + cycle.bound)
+        self.programs_needless += cycle.solution is None and (fresh or best)  # within the tolerance of a program
         begun = perf_counter()
         self.lease.begin(lease)
         wanted = self._wanted()

@@ -371,13 +371,16 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         if self.relaxation == "worthwhile":
             low, high = self.solver.range_of(part, self.grid)
             if high - low <= WORTH * (value - shift - low):
+                self.programs_needless += 1
                 self._order_kept = _Order(jobs, gpus, np.zeros(0), instance.rounds, low + shift, False)
                 return self._order_kept
         found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
-        if found.passes:  # otherwise the kept solution was good enough
+        if found.passes:
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
+        else:
+            self.programs_needless += 1  # the kept solution is within the solver's tolerance
         middle_s, priced = zero_s + found.latest_mean_s, bool(found.price.any())
         self._order_kept = _Order(jobs, gpus, middle_s, instance.rounds, found.bound + shift, priced)
         return self._order_kept

@@ -261,6 +261,8 @@ class HopsPolicy(LpPolicy, RoundPolicy):
                 self._prices = self.programs.type_prices(result.solution)
         else:
             result = planner.idle(draft, waiting)
+            self.programs_solved += result.solution is not None
+            self.programs_needless += result.solution is None  # no GPU is idle, or no job waits
         self._chosen = result.allocations(drafting)
         return result.choice({}, self._prices, self.skipped, clock.seconds)
 

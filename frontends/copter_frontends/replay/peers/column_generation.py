@@ -34,8 +34,9 @@ class ColumnPeer:
 
     The layout of the program (which columns share a use of the shared rows, and which belong to one request) is what
     a scheduler knows, so it is not counted. The master's calls, its solves, the pricing of every column and the choice
-    of the columns that enter are. A request that ends leaves its columns behind, fixed at zero, until a third of the
-    master is such; to delete them would cost the solver its factors.
+    of the columns that enter are. Where the master has no point, all columns enter. A request that ends leaves its
+    columns behind, fixed at zero, until a third of the master is such; to delete them would cost the solver its
+    factors.
 
     Parameters
     ----------
@@ -86,7 +87,10 @@ class ColumnPeer:
             solve_s += found.solve_s
             iterations += found.iterations
             if not found.optimal or found.x is None or found.y is None:
-                break
+                if inside.all() or solve_s >= limit_s:
+                    break
+                inside[:], entering = True, fresh[:0]  # the columns so far have no point, as a row asks for more
+                continue
             y = found.y[: program.shape[0]]
             if len(entering) and not found.iterations:  # the solver's own tolerance is above what the best ones gain
                 break
