@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import loads
 import numpy as np
 from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
 from runs import RunStore, Setting, data_directory, jobs_of, profiles_of, run_name, show, sia_policy, simulate
@@ -161,7 +162,9 @@ def plan_seconds(policy: str, times: int, path: Path, hours: float) -> Figures:
     setting, model = Setting(policy, "sia-het", path), GoodputModel(configurations_of(cluster))
     profiles, own = profiles_of(setting), POLICIES[policy].under(semantics)
     made = POLICIES[policy].build(cluster, model, "full", None, own, profiles)
-    simulation = Simulation(cluster, jobs_of(setting), made, model, made.round_s, semantics=own, profiles=profiles)
+    jobs = jobs_of(setting)
+    loads.note(cluster, jobs, model)
+    simulation = Simulation(cluster, jobs, made, model, made.round_s, semantics=own, profiles=profiles)
     return told(simulation.run(hours=hours))
 
 
