@@ -110,6 +110,7 @@ TABLES = [
         "hadar_jct.py --arrivals continuous --jobs-per-hour 68.6 --seeds 5 --schedulers hadar,gavel,tiresias,yarn",
     ),
     Table("hadar_reasons", "hadar_reasons.py --jobs 120 --scale 0.5 --seeds 5"),
+    Table("hadar_reasons_480", "hadar_reasons.py --jobs 480 --scale 0.25 --cases 0,5,6,7 --seeds 5"),
     Table("hadar_jct_480", "hadar_jct.py --seeds 5 --schedulers hadar,gavel,tiresias,yarn"),
     Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 5"),
     Table(
