@@ -212,10 +212,17 @@ TABLES = [
         for gpus, policies in ((10000, "copter,pop-copter"),)
     ),
     Table(
-        "table_4_1_hour",
-        "copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies copter,lp-star,pop-copter "
-        f"--keep {KEPT}/table_4_1_hour.jsonl --save-every 100",
-        "0",
+        "table_4_1_quarter",
+        "copter_table_4_1.py --gpus 10000 --hours 0.25 --threads 1 --seeds 5 --policies copter,lp-star,pop-copter",
+    ),
+    Table(
+        "table_4_1_quarter_25000",
+        "copter_table_4_1.py --gpus 25000 --hours 0.25 --threads 1 --seeds 5 --policies copter,lp-star",
+    ),
+    Table(
+        "table_4_1_exact",
+        "copter_table_4_1.py --gpus 448 --hours 0.5 --threads 1 --seeds 5 --parts 8 --time-limit-s 60 "
+        "--policies copter,lp-star,milp,pop,pop-copter",
     ),
     Table("copter_building", "copter_building.py --gpus 10000 --hours 0.5 --seeds 5"),
     Table(
@@ -239,12 +246,12 @@ TABLES = [
     Table("chronus_density", "chronus_density.py --share 0.05 --days 2 --seeds 5"),
     Table("chronus_noise", "chronus_noise.py --share 0.05 --days 2 --seeds 5"),
     Table("chronus_lease_length", "chronus_lease_length.py --share 0.05 --days 2 --seeds 5"),
-    Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2 --seeds 5"),
+    Table("chronus_selector", "chronus_selector.py --share 0.05 --nodes 80 --days 2 --seeds 5"),
     Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4 --seeds 5"),
     Table("chronus_prototype", "chronus_prototype.py --seeds 5"),
     Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 10 --online", "0 to 9"),
     *(
-        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what} --seeds 10", "0 to 9")
+        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what} --seeds 5")
         for what in ("jobs", "heterogeneity", "network", "batch", "mix")
     ),
     Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online"),
