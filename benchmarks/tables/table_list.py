@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+DRAWS = "of the workloads"
 
 HADAR = "--jobs 12 --seeds 1 --scale 0.05"
 HOPS = "--jobs 12 --seeds 1 --scale 0.05"
@@ -68,16 +69,26 @@ PROBES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name, the command that makes it, and its seeds."""
+    """A table: its name, the command that makes it, its seeds, and the reason where they are fewer than five."""
 
     name: str
     command: str
     seed: str = "0 to 4"
+    few: str = ""
 
     @property
     def script(self) -> str:
         """The script of its command."""
         return self.command.split()[0]
+
+    @property
+    def draws(self) -> int:
+        """How many seeds or public workloads it is made with."""
+        if self.seed == DRAWS:
+            given = self.command.split()
+            return int(given[given.index("--workloads") + 1]) if "--workloads" in given else 1
+        first, _, last = self.seed.partition(" to ")
+        return int(last) - int(first) + 1 if last else len(self.seed.split(","))
 
     @property
     def words(self) -> list[str]:
@@ -92,11 +103,14 @@ class Table:
 
 KEPT = "docs/results/tables/kept"
 """Where figures of runs that take hours are kept, each with its date and commit; one to be made again is taken out."""
-DRAWS = "of the workloads"
 METHODS = "copter,copter-prices,copter-newton,copter-basis,copter-rounded"
 TRIO = "--policies sia,pollux,gavel"
 PROFILED = "hops,hops-profiling,hops-profiling-each"
 SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
+PUBLIC = "three workloads of this trace are public"
+ONE_RUN = "the figure is the course of one run"
+A_ROW_EACH = "every public result is a row"
+OVER_ROUNDS = "the figures are over the rounds of one stream"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
 LEARNING = "hadar,hadar-measured,hadar-blurred,hadar-misled,gavel,gavel-misled"
 TABLES = [
@@ -148,7 +162,12 @@ TABLES = [
     Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 5"),
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 5", DRAWS),
-    Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", DRAWS),
+    Table(
+        "table_3_4_slow",
+        "table_3_4.py --policies sia,pollux,shockwave --workloads 1",
+        DRAWS,
+        few="Pollux and Shockwave take three minutes a workload",
+    ),
     Table("table_3_3_thesis", "table_3_3.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
     Table(
         "table_3_4_thesis",
@@ -163,29 +182,40 @@ TABLES = [
     ),
     Table("sweep_profiling_40", "sweeps.py profiling --workloads 5 --jobs 40", DRAWS),
     Table("rigid_only", "rigid_only.py --workloads 5", DRAWS),
-    Table("time_sharing", "time_sharing.py --workloads 3 --restart-s 30", DRAWS),
-    Table("time_sharing_measured_starts", "time_sharing.py --workloads 3", DRAWS),
+    Table("time_sharing", "time_sharing.py --workloads 3 --restart-s 30", DRAWS, few=PUBLIC),
+    Table("time_sharing_measured_starts", "time_sharing.py --workloads 3", DRAWS, few=PUBLIC),
     Table(
         "time_sharing_published",
         "time_sharing.py --workloads 3 --restart-s 30 --window-s 180 --penalty published",
         DRAWS,
+        few=PUBLIC,
     ),
-    Table("sia_reference", "sia_reference.py", DRAWS),
-    Table("sia_reference_own_shim", "sia_reference.py --own-shim", DRAWS),
-    Table("gavel_reference", "gavel_reference.py", DRAWS),
+    Table("sia_reference", "sia_reference.py", DRAWS, few=A_ROW_EACH),
+    Table("sia_reference_own_shim", "sia_reference.py --own-shim", DRAWS, few=A_ROW_EACH),
+    Table("gavel_reference", "gavel_reference.py", DRAWS, few=A_ROW_EACH),
     Table("sia_figure_3_3", "sia_figures.py 3.3 --policies sia,gavel --workloads 5", DRAWS),
     Table("sia_figure_3_5", "sia_figures.py 3.5 --policies sia,gavel --workloads 5 --jobs 80", DRAWS),
-    Table("sia_figure_3_1", f"sia_curves.py 3.1 {TRIO} --workloads 2 --json", DRAWS),
+    Table(
+        "sia_figure_3_1",
+        f"sia_curves.py 3.1 {TRIO} --workloads 2 --json",
+        DRAWS,
+        few="Pollux takes five minutes a workload",
+    ),
     Table("sia_figure_3_2", "sia_curves.py 3.2 --workloads 5", DRAWS),
     Table("sia_types", "sia_types.py --workloads 5", DRAWS),
-    Table("sia_figure_3_4", "sia_curves.py 3.4 --json", DRAWS),
-    Table("sia_figure_3_6", f"sia_figures.py 3.6 {TRIO} --points 10,30,50 --workloads 3 --json", DRAWS),
+    Table("sia_figure_3_4", "sia_curves.py 3.4 --json", DRAWS, few=ONE_RUN),
+    Table("sia_figure_3_6", f"sia_figures.py 3.6 {TRIO} --points 10,30,50 --workloads 3 --json", DRAWS, few=PUBLIC),
     Table("sia_figure_3_7", f"sia_curves.py 3.7 {TRIO} --workloads 5 --json", DRAWS),
     Table("sia_figure_3_7_shockwave", "sia_curves.py 3.7 --policies shockwave --workloads 5 --json", DRAWS),
-    Table("sia_figure_3_8", "sia_curves.py 3.8 --workloads 3 --json", DRAWS),
-    Table("sia_figure_3_9", "sia_curves.py 3.9 --workloads 3 --json", DRAWS),
-    Table("sia_gpt", "sia_curves.py gpt --json", DRAWS),
-    Table("sia_figure_3_10", f"sia_figures.py 3.10 {TRIO} --points 1,2,4,8,16,32 --hours 0.25 --json", DRAWS),
+    Table("sia_figure_3_8", "sia_curves.py 3.8 --workloads 3 --json", DRAWS, few=PUBLIC),
+    Table("sia_figure_3_9", "sia_curves.py 3.9 --workloads 3 --json", DRAWS, few=PUBLIC),
+    Table("sia_gpt", "sia_curves.py gpt --json", DRAWS, few=ONE_RUN),
+    Table(
+        "sia_figure_3_10",
+        f"sia_figures.py 3.10 {TRIO} --points 1,2,4,8,16,32 --hours 0.25 --json",
+        DRAWS,
+        few="times of plans; of the largest sizes one workload each is public",
+    ),
     Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60 --workloads 5", DRAWS),
     Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 5"),
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 5"),
@@ -208,6 +238,7 @@ TABLES = [
             f"copter_table_4_1.py --gpus {gpus} --hours 24 --threads 1 --policies {policies} "
             f"--keep {KEPT}/table_4_1_day.jsonl --save-every 100",
             "0",
+            "a day of 40,000 jobs takes half an hour under POP",
         )
         for gpus, policies in ((10000, "copter,pop-copter"),)
     ),
@@ -238,7 +269,12 @@ TABLES = [
         "copter_table_4_1.py --gpus 448 --hours 1 --learned --seeds 5 --policies copter,lp-star,pop-copter --parts 8 "
         "--threads 1",
     ),
-    Table("chronus_promises", "chronus_promises.py --days 10 --seeds 3", "0, 1, 2"),
+    Table(
+        "chronus_promises",
+        "chronus_promises.py --days 10 --seeds 3",
+        "0, 1, 2",
+        few="ten days take four minutes; what counts is whether any promise is broken",
+    ),
     Table("chronus_profiler_reasons", "chronus_profiler_reasons.py --days 0.5 --seeds 5"),
     Table("chronus_figure_6a", "chronus_profiler.py --share 0.25 --days 0.5 --sizes 1,4,0 --seeds 5"),
     Table("chronus_figure_9", "chronus_mixes.py --share 0.1 --days 3 --seeds 5"),
@@ -255,20 +291,26 @@ TABLES = [
         for what in ("jobs", "heterogeneity", "network", "batch", "mix")
     ),
     Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online"),
-    Table("hare_switching", "hare_switching.py", "0"),
+    Table("hare_switching", "hare_switching.py", "0", few="the figures are over thousands of switches"),
     Table("hare_ratio", "hare_ratio.py --seeds 5"),
     Table("hare_order", "hare_order.py --seeds 10", "0 to 9"),
     Table("hare_reasons", "hare_reasons.py --seeds 5"),
-    Table("hare_motivation", "hare_motivation.py", "none"),
-    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 60", "0"),
-    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 60", "0"),
+    Table("hare_motivation", "hare_motivation.py", "none", few="nothing is drawn"),
+    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 60", "0", few=OVER_ROUNDS),
+    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 60", "0", few=OVER_ROUNDS),
     Table(
         "shards_exact",
         "shards_figures.py --figure 5.2 --rounds 1 --time-limit 600 --schemes exact,lp-relaxed,copter,dede",
         "0",
+        few=OVER_ROUNDS,
     ),
     *(
-        Table(f"traffic_figure_{figure.replace('.', '_')}{name}", f"traffic_figures.py --figure {figure} {given}", "0")
+        Table(
+            f"traffic_figure_{figure.replace('.', '_')}{name}",
+            f"traffic_figures.py --figure {figure} {given}",
+            "0",
+            OVER_ROUNDS,
+        )
         for figure in ("5.5", "5.6")
         for name, given in (
             ("", "--network GtsCe --rounds 20 --warmup 5"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ import probe
 import table_list
 from make_tables import CURRENT, TO_MAKE, header_of, state_of
 from table_list import PROBES, TABLES, Table
+
+
+OTHER_COMMAND = {"shards_figure_5_2", "shards_figure_5_3"}
+"""Tables whose kept run had another limit of time a round, as their pages say."""
 
 
 @pytest.fixture
@@ -120,3 +125,23 @@ def test_clocks_are_counted_in_a_probe_and_times_left_out(small: Table, tmp_path
 )
 def test_an_answer_is_the_same_where_a_reader_would_say_so(known: str, now: str, is_same: bool) -> None:
     assert probe.same(known, now) == is_same
+
+
+def test_a_table_has_five_seeds_or_says_why_it_has_fewer(small: Table, tmp_path: Path) -> None:
+    assert [table.name for table in TABLES if (table.draws < 5) != bool(table.few)] == []
+    assert Table("a", "x.py", "0 to 9").draws == 10
+    assert Table("a", "x.py --workloads 3", table_list.DRAWS).draws == 3
+    few = replace(small, few="a run takes a day")
+    assert make_tables.write(few, make_tables.Outcome(0, "42\n", "", "here", 1.0), tmp_path)
+    assert header_of(tmp_path / "small.txt")["few because"] == "a run takes a day"
+
+
+def test_a_kept_table_was_made_by_the_command_that_is_listed() -> None:
+    """What a page links was printed by what `make tables` would run, with the seeds that it says."""
+    kept = {path.stem for path in make_tables.RESULTS.glob("*.txt")}
+    assert kept - {table.name for table in TABLES} == set()
+    for table in TABLES:
+        header = header_of(make_tables.RESULTS / f"{table.name}.txt")
+        if header and table.name not in OTHER_COMMAND:
+            assert header["command"] == f"python benchmarks/tables/{table.command}", table.name
+            assert header["seed"].strip() == table.seed, table.name
