@@ -158,7 +158,7 @@ TABLES = [
     Table("hops_figure_15", "hops_figures.py 15 --seeds 5 --times 2,4,8,16"),
     Table("hops_queues", f"hops_sweeps.py --sweep priorities {SMALL} --seeds 5"),
     Table("hops_lambda", f"hops_sweeps.py --sweep fairness {SMALL} --jobs 60 --seeds 5"),
-    Table("hops_arrivals", f"hops_sweeps.py --sweep arrivals --rates 30,60,120,300 {SMALL} --jobs 60 --seeds 5"),
+    Table("hops_arrivals", f"hops_sweeps.py --sweep arrivals --rates 30,100,300 {SMALL} --jobs 60 --seeds 5"),
     Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 5"),
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 5", DRAWS),
@@ -282,14 +282,15 @@ TABLES = [
     Table("chronus_density", "chronus_density.py --share 0.05 --days 2 --seeds 5"),
     Table("chronus_noise", "chronus_noise.py --share 0.05 --days 2 --seeds 5"),
     Table("chronus_lease_length", "chronus_lease_length.py --share 0.05 --days 2 --seeds 5"),
-    Table("chronus_selector", "chronus_selector.py --share 0.05 --nodes 80 --days 2 --seeds 5"),
+    Table("chronus_selector", "chronus_selector.py --share 0.05 --nodes 80 --days 1 --seeds 5"),
     Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4 --seeds 5"),
     Table("chronus_prototype", "chronus_prototype.py --seeds 5"),
     Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 10 --online", "0 to 9"),
     *(
         Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what} --seeds 5")
-        for what in ("jobs", "heterogeneity", "network", "batch", "mix")
+        for what in ("jobs", "network", "batch", "mix")
     ),
+    Table("hare_heterogeneity", "hare_weighted_jct.py --vary heterogeneity --seeds 10", "0 to 9"),
     Table("hare_gpus", "hare_weighted_jct.py --vary gpus --seeds 5 --online"),
     Table("hare_switching", "hare_switching.py", "0", few="the figures are over thousands of switches"),
     Table("hare_ratio", "hare_ratio.py --seeds 5"),
