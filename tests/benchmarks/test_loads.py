@@ -85,7 +85,7 @@ def test_a_hadar_table_ends_with_it_and_its_probe_has_no_such_line(capsys: pytes
     hadar_runs.run("hadar", "jct", cluster, table_source(cluster), hadar_jobs(4, "static", seed=0, scale=0.05))
     hadar_runs.finish(hadar_runs.options(None, "hadar").parse_args([]), {})
     assert capsys.readouterr().out.startswith("load: 4 jobs on 60 GPUs, all at once")
-    words = ["hadar_jct.py", *"--jobs 4 --seeds 1 --scale 0.05 --schedulers hadar".split()]
+    words = ["hadar_jct.py", *["--jobs", "4", "--seeds", "1", "--scale", "0.05", "--schedulers", "hadar"]]
     told = printed(words)
     assert "hadar" in told
     assert "load:" not in told
