@@ -24,7 +24,6 @@ OTHER_COMMAND = {
     "chronus_noise",
     "chronus_placement",
     "chronus_profiler_reasons",
-    "chronus_selector",
     "copter_building",
     "copter_figure_4_1",
     "copter_figure_4_5",
