@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import loads
 import numpy as np
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, run, say
 
@@ -60,7 +61,7 @@ def main() -> None:
     cases = [(int(size), 24) for size in asked.sizes.split(",")] + [(0, None)]
     for nodes, most in cases:
         name = (f"{nodes} nodes" if nodes else "dynamic") + (", no submission control" if most is None else "")
-        for seed in range(asked.seeds):
+        for seed in range(asked.seed, asked.seed + asked.seeds):
             plain = helios_workload(nodes_of(asked), asked.days, "mix2", seed)
             work, users, short = with_short_jobs(plain, seed)
             profiler = Profiler(most_user_gpus=most, nodes=nodes or None, users=users, every=True)
@@ -79,6 +80,7 @@ def main() -> None:
             values = scale * np.array([row[key] for row in each])
             cells.append(f"{values.mean():.1f} ({values.min():.1f} to {values.max():.1f})".rjust(24))
         print(f"{name:<32}{''.join(cells)}{sum(row['broken'] for row in each):>8}")
+    loads.say()
     print("paper: dynamic 32 s, wDMR 5.0%; longest wait 960 s, without submission control 2,105 s")
     if asked.json:
         with open(asked.json, "w") as file:

@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import loads
 import numpy as np
 from chronus_profiler import BURST, with_short_jobs
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, say, spread
@@ -102,6 +103,7 @@ def waits(case: Case, asked: argparse.Namespace, seed: int) -> dict[str, float]:
     knobs: dict[str, Any] = {"users": users, "headroom": case.headroom, "every": True}
     profiler = Accepting(24, **knobs) if case.accepting else Profiler(most_user_gpus=case.most, **knobs)
     policy = make_policy("chronus", cluster, source, work, profiler=profiler, round_s=case.round_s)
+    loads.note(cluster, work.jobs, source)
     simulation = Simulation(cluster, work.jobs, policy, source, case.round_s)
     sizes: list[int] = []
     while len(profiler.waits_s) < len(work.jobs) and not simulation.finished:

@@ -9,6 +9,7 @@ python benchmarks/tables/chronus_promises.py --nodes 2 --seeds 1 --densities 0.8
 
 from __future__ import annotations
 
+import loads
 import numpy as np
 from chronus_runs import RESTART_S, ROUND_S, finish, options, say
 
@@ -31,6 +32,8 @@ def promises(days: float, density: float, seed: int, failures: bool, nodes: int 
     selector = AuditedSelector(LeaseGrid(LEASE_S, RESTART_S))
     policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, selector=selector)
     events = random_failures(cluster, 24.0 * days, 96.0, 3.0, seed) if failures else []
+    with loads.labelled(f"density {density:g}"):
+        loads.note(cluster, work.jobs, source)
     result = Simulation(cluster, work.jobs, policy, source, ROUND_S, events=events).run()
     jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     told = [notice for notice in policy.notices if notice.standing is Standing.GUARANTEED]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import loads
 import numpy as np
 from chronus_runs import RESTART_S, Outcome, finish, make_policy, options, run, show, spread, sweep
 
@@ -63,7 +64,9 @@ def main() -> None:
             for factor in FACTORS:
                 source = table_source(cluster, factor * RESTART_S)
                 policy = make_policy("chronus", cluster, source, work, believed=believed)
-                yield f"G{gpus}/T{hourly}, {factor * RESTART_S:g} s", run("chronus", cluster, work, policy, source)
+                with loads.labelled(f"T{hourly}"):
+                    found = run("chronus", cluster, work, policy, source)
+                yield f"G{gpus}/T{hourly}, {factor * RESTART_S:g} s", found
 
     found = sweep(asked, "restarts dearer than believed", runs)
     show("restarts dearer than believed", found, PAPER)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import loads
 import numpy as np
 
 from copter_frontends.policies.baselines.themis import ThemisPolicy
@@ -106,6 +107,7 @@ def run(
     """Simulate until the last job ends; `believed` are the rewards that the policy was given, where not the work's."""
     told = work.rewards if believed is None else believed
     begun = time.perf_counter()
+    loads.note(cluster, work.jobs, source)
     result = Simulation(cluster, work.jobs, policy, source, ROUND_S).run()
     jct = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     ended = {job: value for job, value in jct.items() if np.isfinite(value)}
@@ -151,8 +153,9 @@ def sweep(
     rows: dict[str, list[Outcome]] = {}
     for seed in range(asked.seed, asked.seed + asked.seeds):
         say(f"{title}, seed {seed} ...")
-        for name, found in runs(seed):
-            rows.setdefault(name, []).append(found)
+        with loads.labelled(title):
+            for name, found in runs(seed):
+                rows.setdefault(name, []).append(found)
     return rows
 
 
@@ -254,7 +257,8 @@ def show(title: str, rows: Mapping[str, Sequence[Outcome]], paper: Sequence[str]
 
 
 def finish(asked: argparse.Namespace, tables: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> None:
-    """Write the figures to a file where one is asked for."""
+    """Print the workloads' load, and write the figures to a file where one is asked for."""
+    loads.say()
     if asked.json:
         slots = [slot for slot in Outcome.__slots__ if slot != "jct_s"]
         rows = {

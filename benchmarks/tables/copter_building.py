@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cvxpy as cp
+import loads
 import numpy as np
 import scipy.sparse as sp
 from figure_command import Figures, end_figure, spread, whole
@@ -151,6 +152,7 @@ def record(asked: argparse.Namespace, seed: int, tape: Path) -> None:
     workload = make_workload(None, None, asked.hours, asked.gpus, seed, "full")
     policy = SiaPolicy(cluster, mode="full", settings=Settings(threads=1))
     model = GoodputModel(configurations_of(cluster))
+    loads.note(cluster, workload.jobs, model)
     simulation = Simulation(cluster, workload.jobs, policy, model, 60.0, seed, deadline_s=math.inf)
     with recorded(str(tape)):
         simulation.run(hours=asked.hours)

@@ -19,8 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import copter_table_4_1 as table_4_1
+import loads
 import numpy as np
-from figure_command import Figures, end_figure, figure_options, names_of, spread
+from figure_command import Figures, end_figure, figure_options, names_of, seeds_of, spread
 from numpy.typing import NDArray
 from runs import RunStore, show
 
@@ -89,6 +90,7 @@ def path_of(asked: argparse.Namespace, seed: int) -> Figures:
     workload = make_workload(None, None, asked.hours, asked.gpus, seed, "full")
     policy = Moves(cluster, mode="full", settings=Settings(threads=1))
     model = GoodputModel(configurations_of(cluster))
+    loads.note(cluster, workload.jobs, model)
     simulation = Simulation(cluster, workload.jobs, policy, model, 60.0, seed, deadline_s=math.inf)
     result = simulation.run(hours=asked.hours)
     cost = [sum(r.timings.get(stage, 0.0) for stage in ("edit", "solve", "shim")) for r in result.rounds]
@@ -98,7 +100,7 @@ def path_of(asked: argparse.Namespace, seed: int) -> Figures:
 def figure_4_2(asked: argparse.Namespace, store: RunStore) -> Figures:
     """Path length: moves by quartile of the distance, with what a round costs."""
     seeds: list[FloatArray] = []
-    for seed in range(asked.seeds):
+    for seed in seeds_of(asked):
         name = f"path of {asked.gpus} GPUs, {asked.hours:g} h, seed {seed}"
         found = store.figures(name, partial(path_of, asked, seed))
         pairs = list(zip(found["moved"], found["cost_s"], strict=True))[WARM_UP:]
@@ -130,7 +132,7 @@ def runs_of(asked: argparse.Namespace, store: RunStore) -> dict[str, list[Figure
     found: dict[str, list[Figures]] = {}
     names = [name for name in asked.policies if not name.startswith("pop")]
     parts = [(name, k) for name in asked.policies if name.startswith("pop") for k in asked.parts.split(",")]
-    for seed in range(asked.seeds):
+    for seed in seeds_of(asked):
         workload = make_workload(None, None, asked.hours, asked.gpus, seed, "full")
         for name, k in [*((name, "") for name in names), *parts]:
             argv = ["--gpus", str(asked.gpus), "--hours", str(asked.hours), "--seed", str(seed), "--threads", "1"]

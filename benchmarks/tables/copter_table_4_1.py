@@ -38,6 +38,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import loads
 import numpy as np
 from make_tables import commit
 from rich.console import Console
@@ -332,9 +333,11 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.save_every is not None and asked.save_every < 1:
         options.error("--save-every must be 1 or more")
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    store, source = RunStore(asked.keep), ""
+    store, source, cluster = RunStore(asked.keep), "", scaled_cluster(asked.gpus)
+    model = GoodputModel(configurations_of(cluster))
     for seed in range(asked.seed, asked.seed + asked.seeds):
         workload = make_workload(asked.trace, asked.jobs, asked.hours, asked.gpus, seed, asked.work)
+        loads.note(cluster, workload.jobs, model)
         source = workload.source
         for name in names:
             kept = kept_name(name, asked, seed, source)
@@ -342,6 +345,7 @@ def main(arguments: list[str] | None = None) -> int:
             runs[name].append(store.figures(kept, made))
     rows = [pooled(found) for found in runs.values()]
     report(rows, asked, source)
+    loads.say()
     reached = within(rows)
     if asked.json:
         print(json.dumps({"gpus": asked.gpus, "rows": rows, "ratios": ratios(rows), "within": reached}))

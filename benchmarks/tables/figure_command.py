@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import loads
 import numpy as np
 
 Figures = dict[str, Any]
@@ -17,6 +18,8 @@ def figure_options(doc: str | None, figures: Collection[str], counted: str = "se
     command = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("figure", choices=list(figures))
     command.add_argument(f"--{counted}", type=whole, default=1, help="to average over, the first so many (default 1)")
+    if counted == "seeds":
+        command.add_argument("--seed", type=int, default=0, help="the first (default 0)")
     command.add_argument("--json", action="store_true", help="the figure's points as one object, the last line")
     return command
 
@@ -48,7 +51,13 @@ def spread(values: Sequence[float], unit: str = "") -> str:
 
 
 def end_figure(asked: argparse.Namespace, found: Any, paper: Mapping[str, str]) -> None:
-    """Print the paper's claim, and the points where they are asked for."""
+    """Print the workloads' load, the paper's claim, and the points where they are asked for."""
+    loads.say()
     print(f"\nThe paper: {paper[asked.figure]}.")
     if asked.json:
         print(json.dumps(found))
+
+
+def seeds_of(asked: argparse.Namespace) -> range:
+    """The seeds that a command line asks for."""
+    return range(asked.seed, asked.seed + asked.seeds)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import loads
 import numpy as np
 from figure_command import spread
 from hadar_runs import ROUND_S, finish, make_policy, options, say
@@ -40,6 +41,7 @@ def watched(asked: argparse.Namespace, name: str, anew: bool, arrivals: str, see
     policy = make_policy(name, "jct", cluster, source)
     assert isinstance(policy, HadarPolicy)
     found = Watched(policy, anew)
+    loads.note(cluster, jobs, source)
     Simulation(cluster, jobs, found, source, ROUND_S).run()  # type: ignore[arg-type]
     return found
 

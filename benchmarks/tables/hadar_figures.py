@@ -19,8 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import loads
 import numpy as np
-from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
+from figure_command import Figures, end_figure, figure_options, names_of, seeds_of, spread, whole
 from hadar_runs import ROUND_S, SCHEDULERS, Outcome, add_sizes, make_policy, run, say
 from hadar_table3 import COUNTS, source_of, ten_jobs
 from hadar_watch import Watched
@@ -62,7 +63,7 @@ def outcomes(asked: argparse.Namespace, **arrivals: Any) -> dict[str, list[Outco
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
     found: dict[str, list[Outcome]] = {name: [] for name in asked.schedulers}
-    for seed in range(asked.seeds):
+    for seed in seeds_of(asked):
         jobs = drawn(asked, seed, **arrivals)
         for name in asked.schedulers:
             say(f"{name}, seed {seed} ...")
@@ -114,8 +115,9 @@ def figure_7(asked: argparse.Namespace) -> Figures:
         source = table_source(cluster, spread_cost=asked.spread_cost)
         for name in asked.schedulers:
             seconds: list[list[float]] = []
-            for seed in range(asked.seeds):
+            for seed in seeds_of(asked):
                 every = hadar_jobs(jobs, "static", seed=seed)
+                loads.note(cluster, every, source)
                 policy = make_policy(name, "jct", cluster, source)
                 result = Simulation(cluster, every, policy, source, ROUND_S).run(rounds=asked.rounds)
                 seconds.append([record.round_s for record in result.rounds])
@@ -131,7 +133,9 @@ def figure_8(asked: argparse.Namespace) -> Figures:
     print(f"\nFigure 8, continuous, {asked.jobs} jobs: h\n  {'jobs an hour':>14}  scheduler    least, average, most")
     for rate in RATES:
         per_hour = rate / asked.scale  # shorter jobs come as much closer together
-        for name, runs in outcomes(asked, arrivals="continuous", jobs_per_hour=per_hour).items():
+        with loads.labelled(f"{per_hour:.3g} jobs an hour"):
+            by_name = outcomes(asked, arrivals="continuous", jobs_per_hour=per_hour)
+        for name, runs in by_name.items():
             figures = [[float(f(o.jct_h)) for o in runs] for f in (np.min, np.mean, np.max)]
             found[f"{name} {rate}"] = figures
             print(f"  {per_hour:>14.3g}  {name:<12}" + "   ".join(spread(values) for values in figures))
@@ -143,7 +147,7 @@ def figure_10(asked: argparse.Namespace) -> Figures:
     cluster = Cluster.of({kind: (count, 1) for kind, count in COUNTS.items()})
     source = source_of(cluster, asked.spread_cost)
     found = {
-        name: [run(name, "jct", cluster, source, ten_jobs(seed, asked.scale)) for seed in range(asked.seeds)]
+        name: [run(name, "jct", cluster, source, ten_jobs(seed, asked.scale)) for seed in seeds_of(asked)]
         for name in asked.schedulers
     }
     return utilised("Figure 10, 8 GPUs, ten jobs", found)
@@ -154,10 +158,11 @@ def table_4(asked: argparse.Namespace) -> Figures:
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, RESTART_S, asked.spread_cost)
     found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for seed in range(asked.seeds):
+    for seed in seeds_of(asked):
         policy = make_policy("hadar", "jct", cluster, source)
         assert isinstance(policy, HadarPolicy)
         watched, jobs = Watched(policy), drawn(asked, seed, arrivals="static")
+        loads.note(cluster, jobs, source)
         Simulation(cluster, jobs, watched, source, ROUND_S).run()  # type: ignore[arg-type]
         for name, shares in watched.lost_shares().items():
             with_change, without = TABLE_4[name]

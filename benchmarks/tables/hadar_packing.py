@@ -15,6 +15,7 @@ import gzip
 import json
 from collections.abc import Sequence
 
+import loads
 import numpy as np
 import scipy.sparse as sp
 from figure_command import spread
@@ -24,7 +25,7 @@ from scipy.optimize import linprog
 
 from copter_frontends.vocabulary import Cluster, Job
 from copter_frontends.vocabulary.named_clusters import named_cluster
-from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs
+from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs, table_source
 
 PAIRS = "profiles/gavel/simulation_throughputs.json.gz"
 NAMES = {
@@ -156,6 +157,7 @@ def measured(asked: argparse.Namespace) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"worth": [], "progress": [], "jct": []}
     for seed in range(asked.seed, asked.seed + asked.seeds):
         jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale, sizes=asked.sizes)
+        loads.note(cluster, jobs, table_source(cluster))
         say(f"seed {seed} ...")
         alone, pairs = Rounds(cluster, jobs, None), Rounds(cluster, jobs, factors)
         jct_h, gains = run(alone, jobs, pairs)

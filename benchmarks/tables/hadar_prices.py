@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+import loads
 import numpy as np
 from figure_command import spread
 from hadar_runs import finish, make_policy, options
@@ -60,6 +61,7 @@ def rounds_of(asked: argparse.Namespace, seed: int) -> list[dict[str, float]]:
             print(f"round {record.index:>5}: LP/posted prices {prices}  {worth}")
 
     jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale)
+    loads.note(cluster, jobs, source)
     Simulation(cluster, jobs, policy, source, policy.round_s).run(on_round=note)
     return rows
 

@@ -8,6 +8,7 @@ nor the jobs, nor how many jobs n are in finish-time fairness's "1/n of the clus
 
 from __future__ import annotations
 
+import argparse
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,9 +119,19 @@ def line(name: str, cells: Sequence[str]) -> None:
     print(f"  {name:<42}" + "".join(f"{cell:<24}" for cell in cells).rstrip(), flush=True)
 
 
+def cases_of(text: str) -> list[Case]:
+    """Some of the cases by their numbers from 0 on, separated by commas."""
+    try:
+        return [CASES[int(each)] for each in text.split(",")]
+    except (ValueError, IndexError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not some of 0 to {len(CASES) - 1}") from None
+
+
 def main() -> None:
     """Run the cases and print them."""
-    asked = options(__doc__, "").parse_args()
+    command = options(__doc__, "")
+    command.add_argument("--cases", type=cases_of, help="only these static ones, by number (default: all)")
+    asked = command.parse_args()
     cluster = named_cluster("hadar-60")
     seeds = range(asked.seed, asked.seed + asked.seeds)
 
@@ -131,12 +142,15 @@ def main() -> None:
     tables: dict[str, Any] = {}
     print(f"\naverage JCT over Hadar's ({PAPER_JCT})")
     line("static", OTHERS)
-    for case in CASES:
+    for case in asked.cases or CASES:
         found = outcomes(case, cluster, drawn(case), "jct", ("hadar", *OTHERS))
         tables[case.name] = over(found, lambda o: float(o.jct_h.mean()))
         line(case.name, tables[case.name])
         if case is CASES[0]:
             full = asked.jobs / float(np.mean([each.makespan_h for each in found["hadar"]]))
+    if asked.cases:
+        finish(asked, tables)
+        return
     line(f"continuous; full at {full:.2f} jobs an hour", ())
     for rate in RATES:
         jobs = drawn(CASES[0], arrivals="continuous", jobs_per_hour=rate * full)

@@ -5,6 +5,7 @@ python benchmarks/tables/hadar_round_length.py
 
 from __future__ import annotations
 
+import loads
 from figure_command import spread
 from hadar_runs import finish, options, run, say
 
@@ -29,7 +30,8 @@ def main() -> None:
         ]
         for minutes in MINUTES:
             say(f"{rate:g} jobs an hour, rounds of {minutes} min ...")
-            runs = [run("hadar", "jct", cluster, source, jobs, 60.0 * minutes) for jobs in drawn]
+            with loads.labelled(f"{rate:g} jobs an hour"):
+                runs = [run("hadar", "jct", cluster, source, jobs, 60.0 * minutes) for jobs in drawn]
             found[rate, minutes] = [float(each.jct_h.mean()) for each in runs]
             rows.append({"jobs_per_hour": rate, "round_min": minutes, "avg_jct_h": found[rate, minutes]})
     print(f"{'jobs/h':>8}  " + "".join(f"{f'{m} min':<26}" for m in MINUTES) + "average JCT, h")

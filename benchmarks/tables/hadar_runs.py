@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import loads
 import numpy as np
 from figure_command import spread, whole
 
@@ -135,6 +136,7 @@ def outcome_of(
     round_s: float = ROUND_S,
 ) -> Outcome:
     """Simulate a policy until the last job ends."""
+    loads.note(cluster, jobs, source)
     result = Simulation(cluster, jobs, policy, source, round_s).run()
     summary = result.summary()
     table = result.jobs
@@ -237,6 +239,7 @@ def say(text: str) -> None:
 
 
 def finish(asked: argparse.Namespace, tables: Mapping[str, object]) -> None:
-    """Print the tables as JSON if asked to."""
+    """Print the workloads' load, and the tables as JSON if asked to."""
+    loads.say()
     if asked.json:
         print(json.dumps({"options": vars(asked), **tables}))

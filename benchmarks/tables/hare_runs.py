@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import loads
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.policies.hare import HareInstance, HareScheduler
+from copter_frontends.policies.hare import HareInstance, HareJob, HareScheduler
 from copter_frontends.policies.hare.online import OnlineHare
+from copter_frontends.vocabulary import Job
+from copter_papers.hare.applications import as_jobs
 from copter_papers.hare.opponents import OPPONENTS
 from copter_papers.hare.workload import PaperWorkload
 
@@ -34,11 +37,29 @@ def mixed(gpus: int, types: Sequence[str] = MIXED) -> dict[str, int]:
     return {kind: share + (k < extra) for k, kind in enumerate(types)}
 
 
+class _Rates:
+    """Tasks per second of Hare's jobs whose rounds run at once, each as long as a task trains and synchronises."""
+
+    def __init__(self, jobs: Sequence[HareJob]) -> None:
+        self._of = {job.id: job for job in jobs}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """On so many GPUs of a type; 0 where the job cannot run."""
+        of = self._of[job.id]
+        return gpus / (of.train_s[gpu_type] + of.sync_s[gpu_type]) if gpu_type in of.train_s else 0.0
+
+    def work(self, job: Job) -> float:
+        """All tasks."""
+        return float(self._of[job.id].rounds * self._of[job.id].tasks)
+
+
 def completions(
     workload: PaperWorkload, gpus: Mapping[str, int], seed: int, online: bool = False
 ) -> tuple[HareInstance, dict[str, Floats]]:
     """The instance, and each scheme's completion times in seconds."""
-    instance = HareInstance.of(workload.make(seed), gpus)
+    drawn = workload.make(seed)
+    loads.note_rates(gpus, as_jobs(drawn), _Rates(drawn))
+    instance = HareInstance.of(drawn, gpus)
     found = {"hare": HareScheduler(max_tasks=MAX_TASKS).schedule(instance).schedule.completion_s}
     if online:
         for name, known in (("hare_online", False), ("hare_known", True)):
@@ -88,6 +109,7 @@ def print_sweep(what: str, rows: Mapping[str, Mapping[str, Sequence[float]]], pa
         print(f"{label:>16} " + " ".join(f"{spread(row[name]):>24}" for name in names))
         near, far = ([100 * each for each in side] for side in (nearest, furthest))
         print(f"{'':>16} Hare below the others: nearest {spread(near)}%, furthest {spread(far)}%")
+    loads.say()
     print("weighted JCT in hours, sum of w (C - a): mean (least to largest seed)")
     for line in paper:
         print(f"paper: {line}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import loads
 import numpy as np
 from hops_runs import Timed, make_policy, say
 
@@ -87,6 +88,7 @@ def run(
     jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, seed, asked.scale)
     policy = Timed(make_policy(name, cluster, source, sets, fairness, priority))
     work_s = reference_gpu_s(jobs, source)
+    loads.note(cluster, jobs, source)
     simulation = Simulation(cluster, jobs, policy, source, policy.round_s)
     raqlr: list[tuple[float, float]] = []
     done = np.zeros(len(jobs))

@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from figure_command import end_figure, figure_options, spread, whole
+from figure_command import end_figure, figure_options, seeds_of, spread, whole
 from hops_curves import MOST_WORK, Curves, head, row, run
 from hops_plan_figures import figure_14, figure_15
 from hops_predictions import figure_7b
@@ -47,7 +47,7 @@ PAPER["curves"] = f"9: {PAPER['9']}; 11: {PAPER['11']}"
 def by_scheduler(asked: argparse.Namespace) -> Found:
     """Every scheduler on every seed."""
     cluster = named_cluster(asked.cluster)
-    return {name: [run(name, cluster, asked, seed) for seed in range(asked.seeds)] for name in SCHEDULERS}
+    return {name: [run(name, cluster, asked, seed) for seed in seeds_of(asked)] for name in SCHEDULERS}
 
 
 def lead(found: Found, get: Callable[[Curves], float], of: str) -> None:
@@ -87,7 +87,7 @@ def figure_11(asked: argparse.Namespace, known: Found | None = None) -> Any:
 
 def figure_12(asked: argparse.Namespace) -> Any:
     """Finish-time fairness, Hops behind its queue by rho with lambda 2."""
-    cluster, seeds = named_cluster(asked.cluster), range(asked.seeds)
+    cluster, seeds = named_cluster(asked.cluster), seeds_of(asked)
     found = {
         "hops, rho, lambda 2": [run("hops", cluster, asked, seed, 2.0, FTF) for seed in seeds],
         "hops, latency ratio": [run("hops", cluster, asked, seed) for seed in seeds],
@@ -108,7 +108,7 @@ def figure_12(asked: argparse.Namespace) -> Any:
 def figure_raqlr(asked: argparse.Namespace, known: Found | None = None) -> Any:
     """RAQLR of the last hour, at the end of each hour."""
     cluster = named_cluster(asked.cluster)
-    curves = known["hops"] if known else [run("hops", cluster, asked, seed) for seed in range(asked.seeds)]
+    curves = known["hops"] if known else [run("hops", cluster, asked, seed) for seed in seeds_of(asked)]
     print("\nRAQLR (7) of Hops' queue, by the hour")
     by_hour = [{int(hour): value for hour, value in curve.raqlr} for curve in curves]
     for hour in range(1 + max(max(each, default=0) for each in by_hour)):

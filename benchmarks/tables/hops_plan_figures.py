@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
-from figure_command import spread
+from figure_command import seeds_of, spread
 from hops_curves import head, row, run
 from hops_formulations import highs
 
@@ -68,8 +68,8 @@ class Sampler:
 def figure_14(asked: argparse.Namespace) -> Any:
     """Seconds and gap of Hops' plans, all of them; then the paper's program of one whole plan in five by HiGHS."""
     cluster = named_cluster(asked.cluster)
-    samplers = [Sampler(asked.samples, asked.limit) for _ in range(asked.seeds)]
-    curves = [run("hops", cluster, asked, seed, on_plan=sampler) for seed, sampler in enumerate(samplers)]
+    samplers = [Sampler(asked.samples, asked.limit) for _ in seeds_of(asked)]
+    curves = [run("hops", cluster, asked, asked.seed + at, on_plan=each) for at, each in enumerate(samplers)]
     head(f"Figure 14, {asked.cluster}, {asked.jobs} jobs: all plans")
     row("processor s of a plan", [curve.plan_s for curve in curves])
     row("certified gap, %", [[100.0 * gap for gap in curve.gap] for curve in curves])
@@ -91,14 +91,14 @@ def figure_15(asked: argparse.Namespace) -> Any:
     head(f"Figure 15, processor seconds of a plan, the first {asked.hours:g} hours")
     for count in (asked.jobs // 2, asked.jobs, 2 * asked.jobs, 4 * asked.jobs):
         mine = argparse.Namespace(**{**vars(asked), "jobs": count})
-        curves = [run("hops", small, mine, seed, hours=asked.hours) for seed in range(asked.seeds)]
+        curves = [run("hops", small, mine, seed, hours=asked.hours) for seed in seeds_of(asked)]
         found[f"{count} jobs"] = [curve.plan_s for curve in curves]
         row(f"64 GPUs, {count} jobs", found[f"{count} jobs"])
     for times in asked.times:
         sizes = {kind: (times * len(small.nodes_of(kind)), small.type_of(kind).gpus_per_node) for kind in small.types}
         more = {"jobs": times * asked.jobs, "jobs_per_hour": times * asked.jobs_per_hour}
         mine = argparse.Namespace(**{**vars(asked), **more})
-        curves = [run("hops", Cluster.of(sizes), mine, seed, hours=asked.hours) for seed in range(asked.seeds)]
+        curves = [run("hops", Cluster.of(sizes), mine, seed, hours=asked.hours) for seed in seeds_of(asked)]
         found[f"{64 * times} GPUs"] = [curve.plan_s for curve in curves]
         row(f"{64 * times} GPUs, {mine.jobs} jobs", found[f"{64 * times} GPUs"])
     return found

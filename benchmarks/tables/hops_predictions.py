@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from figure_command import spread
+from figure_command import seeds_of, spread
 
 from copter_frontends.policies.hops import IterationTimes, LearnedLoading, ThroughputEstimator, profile_by_gpu
 from copter_frontends.policies.hops.iteration_time import NOT_HIDDEN
@@ -73,7 +73,7 @@ def figure_7b(asked: argparse.Namespace) -> Any:
     unsteady, found = [name for name, model in MODELS.items() if model.unsteady], {}
     for name in unsteady:
         for way in WAYS:
-            seeds = range(asked.seeds)
+            seeds = seeds_of(asked)
             found[f"{name.partition('-')[0]}, {way}"] = [narrowing(name, seed, way == WAYS[1]) for seed in seeds]
     print(f"\nFigure 7b, error of the predicted throughput, %, after so many runs ({PROFILED} iterations profiled)")
     print(f"  {'runs':<6}" + "".join(f"{title:<26}" for title in found).rstrip())

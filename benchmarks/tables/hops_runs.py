@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import loads
 import numpy as np
 from figure_command import spread, whole
 from hops_queued import QueuedGavel, QueuedSia
@@ -191,6 +192,7 @@ def run(
     """Simulate until the last job ends."""
     say(f"{name} ...")
     policy = Timed(make_policy(name, cluster, source, sets, fairness, priority, shim))
+    loads.note(cluster, jobs, source)
     result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
     if result.skipped:
         raise SystemExit(f"{name} refused {len(result.skipped)} jobs: {result.skipped[0]}")
@@ -279,6 +281,7 @@ def say(text: str) -> None:
 
 
 def finish(asked: argparse.Namespace, tables: Mapping[str, object]) -> None:
-    """Print the tables as JSON if asked to."""
+    """Print the workloads' load, and the tables as JSON if asked to."""
+    loads.say()
     if asked.json:
         print(json.dumps({"options": vars(asked), **tables}))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import loads
 import numpy as np
 from figure_command import names_of, spread
 from hops_runs import Outcome, finish, options, run, seeded, show
@@ -61,7 +62,8 @@ def arrivals(asked: Any) -> list[Any]:
     rows = []
     for rate in asked.rates:
         asked.jobs_per_hour = rate
-        outcomes = [runs(asked, name) for name in ("hops", "sia", "gavel")]
+        with loads.labelled(f"{rate:g} jobs an hour"):
+            outcomes = [runs(asked, name) for name in ("hops", "sia", "gavel")]
         rows += [{"jobs_per_hour": rate, **row} for row in show(f"{rate:.0f} jobs an hour", outcomes)]
     return rows
 

@@ -129,6 +129,7 @@ def write(table: Table, done: Outcome, results: Path) -> bool:
         "command": f"python benchmarks/tables/{table.command}",
         "commit": commit(),
         "seed": table.seed,
+        **({"few because": table.few} if table.few else {}),
         "machine": done.machine,
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor seconds": f"{done.seconds:.0f}",

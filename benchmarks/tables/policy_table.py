@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import loads
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
 from copter_frontends.goodput.measured import find_profiles, read_profiles
@@ -80,6 +81,7 @@ def main(paper: PaperTable, description: str | None) -> int:
             for policy in asked.policies.split(",")
         ]
     report(paper, found, f"{asked.workloads} workloads a trace, semantics {asked.semantics}")
+    loads.say()
     if asked.json:
         print(json.dumps({"rows": found}))
     return 0

@@ -32,6 +32,7 @@ TICK_S = 1e-6  # between two readings of a clock: far below any limit of time th
 UNEVEN = "--uneven"  # every tick of another length
 FAILED = "failed: "
 ENOUGH_S = 60  # of processor time: a probe takes seconds, and one that takes this long has lost its way
+INPUTS = "load: "  # a line that tells of the workload and not of an answer (loads.py)
 TIME = "<time>"  # stands for a time, or for a line whose words depend on one
 NEAR = Decimal("0.01")  # numbers whose difference is a smaller share of the larger are the same
 NOTHING = Decimal("1e-6")  # and those smaller than a solve's tolerance are zero
@@ -68,7 +69,8 @@ def printed(command: Sequence[str], uneven: bool = False) -> str:
     )
     if done.returncode:
         return f"{FAILED}{(done.stderr.strip() or f'no message, exit status {done.returncode}').splitlines()[-1]}"
-    return "\n".join(FILL.sub(" ", line).strip() for line in done.stdout.splitlines())
+    told = (line for line in done.stdout.splitlines() if not line.startswith(INPUTS))
+    return "\n".join(FILL.sub(" ", line).strip() for line in told)
 
 
 def answer_of(command: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import loads
 import numpy as np
 from numpy.typing import NDArray
 from runs import RunStore, Setting, data_directory, figures_of, mean, relative, run_name, show
@@ -69,6 +70,7 @@ def main(table: ReferenceTable, description: str | None, arguments: list[str] | 
     off = {figure: np.array([row[f"off_{figure}"] for row in rows]) for figure in BARRED}
     within = all(np.abs(x).max() <= table.each and abs(x.mean()) <= table.mean for x in off.values())
     print(f"within {table.each:.0%} on each workload and {table.mean:.0%} on average: {'yes' if within else 'no'}")
+    loads.say()
     if asked.json:
         print(json.dumps({"rows": rows, "within": bool(within)}))
     return 0 if within or asked.own_shim else 1

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import loads
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
 from spreads import mean_and_range, ratio_and_range
 from sweeps import ORACLE_GROWTH, limited
@@ -83,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row, figures in each.items()
     ]
     show(f"Thesis 3.5.4: rigid jobs, {len(paths)} workloads", ["policy", *FIGURES, "JCT ratio, paper / here"], table)
+    loads.say()
     if asked.json:
         rows = {row: {name: mean(runs, name) for name in FIGURES} for row, runs in found.items()}
         print(json.dumps({"rows": rows, "each": each}))

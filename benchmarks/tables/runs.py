@@ -12,6 +12,7 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before SciPy: see copter_frontends.cli
 
+import loads
 from rich.console import Console
 from rich.table import Table
 
@@ -71,9 +72,9 @@ def simulate(
         policy = POLICIES[setting.policy].build(cluster, model, "full", None, semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s
-    simulation = Simulation(
-        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=semantics, profiles=profiles
-    )
+    jobs = jobs_of(setting)
+    loads.note(cluster, jobs, model)
+    simulation = Simulation(cluster, jobs, policy, model, policy.round_s, semantics=semantics, profiles=profiles)
     return simulation.run()
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import loads
 import numpy as np
 from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
 from runs import RunStore, Setting, data_directory, jobs_of, profiles_of, run_name, show, sia_policy, simulate
@@ -146,7 +147,8 @@ def figure_3_6(asked: argparse.Namespace, store: RunStore) -> Figures:
         cells = []
         for policy in asked.policies:
             paths = workloads(f"scale/rate_{rate}", asked.workloads)
-            runs = [run(store, Setting(policy, "sia-het", path, jobs=asked.jobs), f"rate {rate}") for path in paths]
+            settings = [Setting(policy, "sia-het", path, PRESETS[asked.semantics], jobs=asked.jobs) for path in paths]
+            runs = [run(store, setting, f"rate {rate}") for setting in settings]
             found[f"{policy} {rate}"] = [each["avg_jct_h"] for each in runs]
             cells.append(spread(found[f"{policy} {rate}"]))
         rows.append([str(rate), *cells])
@@ -161,7 +163,9 @@ def plan_seconds(policy: str, times: int, path: Path, hours: float) -> Figures:
     setting, model = Setting(policy, "sia-het", path), GoodputModel(configurations_of(cluster))
     profiles, own = profiles_of(setting), POLICIES[policy].under(semantics)
     made = POLICIES[policy].build(cluster, model, "full", None, own, profiles)
-    simulation = Simulation(cluster, jobs_of(setting), made, model, made.round_s, semantics=own, profiles=profiles)
+    jobs = jobs_of(setting)
+    loads.note(cluster, jobs, model)
+    simulation = Simulation(cluster, jobs, made, model, made.round_s, semantics=own, profiles=profiles)
     return told(simulation.run(hours=hours))
 
 
@@ -248,6 +252,7 @@ def main(arguments: list[str] | None = None) -> None:
     command.add_argument("--jobs", type=whole, help="only the first so many jobs of each")
     command.add_argument("--points", help="of 3.6 jobs an hour, of 3.10 times 64 GPUs, of 3.12 shares; comma-separated")
     command.add_argument("--hours", type=float, default=0.5, help="of 3.10: simulated (default 0.5)")
+    command.add_argument("--semantics", choices=list(PRESETS), default="sia-artifact", help="of 3.6")
     command.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     asked = command.parse_args(arguments)
     end_figure(asked, FIGURES[asked.figure](asked, RunStore(asked.keep)), PAPER)

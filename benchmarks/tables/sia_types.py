@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 sys.path.insert(0, str(Path(__file__).parent))
+import loads
 from figure_command import spread, whole
 from runs import Setting, data_directory, jobs_of, profiles_of, show
 
@@ -66,8 +67,10 @@ def run(path: Path, count: int, semantics: Semantics, jobs: int | None) -> dict[
     policy = SiaPolicy(
         cluster, model, objective=objective_of(semantics), semantics=semantics, profiles=profiles or None
     )
+    drawn = jobs_of(setting)
+    loads.note(cluster, drawn, model)
     simulation = Simulation(
-        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=semantics, profiles=profiles or None
+        cluster, drawn, policy, model, policy.round_s, semantics=semantics, profiles=profiles or None
     )
     summary = simulation.run().summary()
     return {"jct_h": float(summary["avg_jct_h"]), "gpu_h": float(summary["gpu_hours_per_job"])}
@@ -108,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     heads = ["GPU types", "JCT h", "GPU hours a job", "profiling, GPU h a job", "of its GPU hours"]
     title = f"Profiling on several GPU types, saturn, {len(paths)} workloads, semantics {SIA_THESIS.name}"
     show(title, [*heads, "JCT over unprofiled", "GPU hours over it"], rows)
+    loads.say()
     print(f"\nThe paper: {PAPER}.")
     if asked.json:
         print(json.dumps({"rows": found}))

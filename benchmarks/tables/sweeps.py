@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import loads
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
 from spreads import mean_and_range, ratio_and_range
 
@@ -171,6 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(error.message)
     found = {row: [store.figures(run.name, partial(made, run)) for run in each] for row, each in runs.items()}
     report(f"Sia over {asked.sweep}, {trace}, {len(paths)} workloads", asked.sweep, found, paper)
+    loads.say()
     if asked.json:
         rows = {row: {name: mean(each, name) for name in FIGURES} for row, each in found.items()}
         base = next(iter(rows.values()))["avg_jct_h"]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import loads
 import numpy as np
 from runs import RunStore, Setting, data_directory, jobs_of, mean, run_name, show, sia_policy, simulate
 from spreads import mean_and_range, ratio_and_range
@@ -151,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     starts = "as measured" if asked.restart_s is None else f"{asked.restart_s:g} s"
     title = f"Thesis 3.5.6: {JOBS} jobs, {asked.burst} of them in half an hour, {len(paths)} workloads, starts {starts}"
     show(title, ["tau s", *rows["none"][0], "burst JCT ratio, paper / here"], table)
+    loads.say()
     if asked.json:
         means = {row: {name: mean(found, name) for name in found[0]} for row, found in rows.items()}
         print(json.dumps({"rows": means, "each": rows}))

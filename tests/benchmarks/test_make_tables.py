@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,55 @@ import probe
 import table_list
 from make_tables import CURRENT, TO_MAKE, header_of, state_of
 from table_list import PROBES, TABLES, Table
+
+OTHER_COMMAND = {
+    "chronus_density",
+    "chronus_figure_6a",
+    "chronus_figure_9",
+    "chronus_figure_9_helios",
+    "chronus_lease_length",
+    "chronus_noise",
+    "chronus_placement",
+    "chronus_profiler_reasons",
+    "copter_figure_4_1",
+    "copter_figure_4_5",
+    "copter_figure_4_5_methods",
+    "hadar_changes",
+    "hadar_fairness_makespan",
+    "hadar_figure_7",
+    "hadar_horizon",
+    "hadar_jct_480",
+    "hadar_jct_continuous",
+    "hadar_jct_philly",
+    "hadar_jct_static",
+    "hadar_reasons",
+    "hare_batch",
+    "hare_jobs",
+    "hare_network",
+    "hare_ratio",
+    "hops_figure_15",
+    "hops_fragments",
+    "hops_queues",
+    "hops_table4",
+    "shards_figure_5_2",
+    "shards_figure_5_3",
+    "sia_figure_3_12",
+    "sia_figure_3_3",
+    "sia_figure_3_5",
+    "sia_figure_3_6",
+    "sia_figure_3_7",
+    "sia_figure_3_7_shockwave",
+    "table_3_4",
+    "table_4_1_latency_50",
+    "table_4_1_learned",
+    "table_4_1_learned_1344",
+    "table_4_1_methods",
+    "time_sharing_published",
+}
+"""Tables that stand by an earlier command, as they say: of fewer seeds, or with another limit of time a round.
+
+`make tables` makes them by the listed one; a name goes from here when it has.
+"""
 
 
 @pytest.fixture
@@ -120,3 +170,26 @@ def test_clocks_are_counted_in_a_probe_and_times_left_out(small: Table, tmp_path
 )
 def test_an_answer_is_the_same_where_a_reader_would_say_so(known: str, now: str, is_same: bool) -> None:
     assert probe.same(known, now) == is_same
+
+
+def test_a_table_has_five_seeds_or_says_why_it_has_fewer(small: Table, tmp_path: Path) -> None:
+    assert [table.name for table in TABLES if (table.draws < 5) != bool(table.few)] == []
+    assert Table("a", "x.py", "0 to 9").draws == 10
+    assert Table("a", "x.py --workloads 3", table_list.DRAWS).draws == 3
+    few = replace(small, few="a run takes a day")
+    assert make_tables.write(few, make_tables.Outcome(0, "42\n", "", "here", 1.0), tmp_path)
+    assert header_of(tmp_path / "small.txt")["few because"] == "a run takes a day"
+
+
+def test_a_kept_table_was_made_by_the_command_that_is_listed() -> None:
+    """What a page links was printed by what `make tables` would run, with the seeds that it says."""
+    kept = {path.stem for path in make_tables.RESULTS.glob("*.txt")}
+    assert kept - {table.name for table in TABLES} == set()
+    other = set()
+    for table in TABLES:
+        header = header_of(make_tables.RESULTS / f"{table.name}.txt")
+        if header and header["command"] != f"python benchmarks/tables/{table.command}":
+            other.add(table.name)
+        elif header:
+            assert header["seed"].strip() == table.seed, table.name
+    assert other - OTHER_COMMAND == set()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from copter_frontends.policy_kit.can_run import requested_gpus
-from copter_frontends.policy_kit.training_throughputs import TrainingThroughputs
+from copter_frontends.policy_kit.throughputs import Throughputs
 from copter_frontends.vocabulary import Job, Shape
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Load:
 
 
 def offered_load(
-    jobs: Iterable[Job], rates: TrainingThroughputs, capacity: Mapping[str, int], begin_s: float, end_s: float
+    jobs: Iterable[Job], rates: Throughputs, capacity: Mapping[str, int], begin_s: float, end_s: float
 ) -> Load:
     """Return the load that jobs offer to a cluster in a window.
 
@@ -54,8 +54,8 @@ def offered_load(
     Parameters
     ----------
     jobs : iterable of Job
-    rates : TrainingThroughputs
-        Speeds of the jobs on their requested GPUs, in wall-clock time.
+    rates : Throughputs
+        Speeds of the jobs on their requested GPUs, in wall-clock time (:class:`.TrainingThroughputs`).
     capacity : mapping of GPU type to int
         GPUs of the cluster.
     begin_s, end_s : float
