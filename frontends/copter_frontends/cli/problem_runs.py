@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
+from copter.figures import percent, seconds
 from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
-from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, read_column, read_rows, simulate_shards
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.cluster import Floats
@@ -196,7 +196,7 @@ def show(
         names = ["scheme", *(each[0] for each in columns), "largest gap", "round p50", "round max"]
         rows = []
         for each in summaries:
-            gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
+            gap = "none" if each["gap"] is None else percent(each["gap"]["max"])
             cells = ["none" if each[key] is None else form.format(each[key]) for _, key, form in columns]
             rows.append([each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"])])
         Console(quiet=is_quiet()).print(_narrow(names, rows, title))

@@ -40,7 +40,7 @@ function duration(seconds) {
 
 function percent(share) {
   if (share === null || share === undefined) return "none";
-  if (share !== 0 && share < 1e-6) return "below 0.0001%";
+  if (share !== 0 && share < 1e-6) return "< 0.0001%";
   return Number(100 * share).toLocaleString("en", { maximumSignificantDigits: 2 }) + "%";
 }
 
