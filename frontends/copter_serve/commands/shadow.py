@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,8 @@ def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
     from copter_serve.shadow.watch import Shadow
 
     rounds = given["rounds"] or (None if is_live else 1)
+    if given["tape"] is not None and os.path.exists(given["tape"]):
+        raise InputError(f"--tape: {given['tape']} is there already: a tape begins a new file")
     try:
         page = None if given["port"] is None else LivePage(given["port"])
     except OSError as error:

@@ -122,6 +122,22 @@ def test_free_in_pieces(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mistyped_file_leaves_no_tape_and_a_tape_is_not_written_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    tape = tmp_path / "shadow.tape"
+    given = ["shadow", "--kueue", str(tmp_path / "nothing.json"), "--tape", str(tape)]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert (ended.value.code, tape.exists()) == (1, False)
+    assert "cannot be read: No such file" in capsys.readouterr().err
+    tape.write_bytes(b"mine")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert (ended.value.code, tape.read_bytes()) == (2, b"mine")
+    assert "is there already" in capsys.readouterr().err
+
+
 def test_the_command_writes_a_report_and_a_tape(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     objects, out, tape = tmp_path / "o.json", tmp_path / "report.html", tmp_path / "shadow.tape"
     odd = workload("b/<odd>", 1) | {"apiVersion": "kueue.x-k8s.io/v0"}
