@@ -142,9 +142,11 @@ def _section(title: str, *parts: str) -> str:
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     if not rows:
         return "<p>None.</p>"
-    head = "".join(f"<th>{escape(name.removesuffix('_s').replace('_', ' '))}</th>" for name in names)
+    left = {name: ' class="text"' * any(isinstance(row[name], str | list) for row in rows) for name in names}
+    head = "".join(f"<th{left[name]}>{escape(name.removesuffix('_s').replace('_', ' '))}</th>" for name in names)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(name, row[name]))}</td>" for name in names) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{left[name]}>{escape(_cell(name, row[name]))}</td>" for name in names) + "</tr>"
+        for row in rows
     )
     return f"<table><tr>{head}</tr>{lines}</table>"
 
