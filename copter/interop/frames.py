@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,15 @@ from copter.errors import InvalidDataError
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.problem.solution import Solution
-from copter.problem.table import as_array, nonzeros
-from copter.shims.plan import IntegerPlan
 
 Floats = NDArray[np.float64]
+
+
+class Answer(Protocol):
+    """Interface: a solution or a plan, whose nonzero columns are a table."""
+
+    def nonzeros(self) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays `request`, `column` and `value`."""
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
@@ -99,15 +104,17 @@ def as_numbers(table: Any, name: str) -> Floats:
         raise InvalidDataError(f"column {name!r} is not a column of numbers: {error}") from None
 
 
-def values(answer: Solution | IntegerPlan) -> Mapping[str, NDArray[Any]]:
+def values(answer: Answer) -> Mapping[str, NDArray[Any]]:
     """Return a solution or a plan as a table with columns `request`, `column` and `value`, one row a nonzero column.
 
     Any frame takes it: ``pandas.DataFrame(values(s))``, ``polars.DataFrame(...)``, ``pyarrow.table(...)``; for pandas
     there is ``answer.to_frame()`` too.
     """
-    return nonzeros(*answer.nonzeros())
+    return answer.nonzeros()
 
 
 def prices(solution: Solution, resources: list[Hashable]) -> Mapping[str, NDArray[Any]]:
     """Return the prices of resources as a table with columns `resource` and `price`."""
-    return {"resource": as_array(resources), "price": solution.prices(resources)}
+    alike = {type(each) for each in resources} in ({str}, {int}, {float})
+    names = np.array(resources) if alike else np.fromiter(resources, dtype=object, count=len(resources))
+    return {"resource": names, "price": solution.prices(resources)}

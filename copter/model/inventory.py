@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import CopterError, DimensionError, DuplicateHandleError, UnknownHandleError
-from copter.figures import counted, figure
 from copter.model.checks import Costs, checked_cost, finite, hashable, stored_cost
 from copter.model.ledger import Ledger
 from copter.model.matrix import Template
 from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, rows_of
 from copter.model.usage import Pattern, Usage, pattern_of
-from copter.problem.display import MOST_ROWS, page
+from copter.problem.display import MOST_ROWS, counted, figure, page
 
 Floats = NDArray[np.float64]
 

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError, UnknownHandleError
-from copter.figures import figure, percent, seconds
 from copter.problem.checker import Judged
-from copter.problem.display import page
+from copter.problem.display import figure, page, percent, seconds
 from copter.problem.explanation import Explanation, explained
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.slots_then import table_of
-from copter.problem.table import frame
+from copter.problem.table import Table, frame, table
 from copter.problem.values import Given, Offsets, SparseValues
 
 Floats = NDArray[np.float64]
@@ -351,10 +350,10 @@ class Solution:
 
     def to_frame(self) -> Any:
         """Return the nonzero columns as a `pandas.DataFrame`: request, column, value (needs pandas)."""
-        return frame(*self.nonzeros())
+        return frame(self.nonzeros())
 
-    def nonzeros(self) -> tuple[list[Hashable], NDArray[np.int64], Floats]:
-        """Return (request, column, value) of every nonzero column, in the order of the model."""
+    def nonzeros(self) -> Table:
+        """Return the arrays `request`, `column` and `value` of all nonzero columns, in the order of the model."""
         names: list[Hashable] = []
         columns, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
         for request, places, x in self.by_request():
@@ -362,7 +361,7 @@ class Solution:
             names += [request] * int(kept.sum())
             columns.append(places[kept])
             values.append(x[kept])
-        return names, np.concatenate(columns), np.concatenate(values)
+        return table(names, np.concatenate(columns), np.concatenate(values))
 
     def price(self, resource: Hashable) -> float:
         """Return the dual of a resource's row: the objective's change per extra unit.

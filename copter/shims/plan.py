@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditNotAllowedError, NoPlanError, UnknownHandleError
-from copter.figures import counted, figure, percent
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.matrix.moves import Moves
 from copter.model.model import Model
-from copter.problem.display import MOST_ROWS, page
+from copter.problem.display import MOST_ROWS, counted, figure, page, percent
 from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
-from copter.problem.table import frame
+from copter.problem.table import Table, frame, table
 from copter.problem.values import hashable, ranges, sums_before
 
 Floats = NDArray[np.float64]
@@ -224,10 +223,10 @@ class IntegerPlan:
 
         Raises NoPlanError if there is no plan.
         """
-        return frame(*self.nonzeros())
+        return frame(self.nonzeros())
 
-    def nonzeros(self) -> tuple[list[Hashable], Keys, Floats]:
-        """Return (request, column, value) of every nonzero column, in the order of the model.
+    def nonzeros(self) -> Table:
+        """Return the arrays `request`, `column` and `value` of all nonzero columns, in the order of the model.
 
         Raises NoPlanError if there is no plan.
         """
@@ -236,7 +235,7 @@ class IntegerPlan:
         offsets, columns, values = self.shares_of(served)
         kept = values != 0.0
         place = np.repeat(np.arange(len(served)), np.diff(offsets))[kept]
-        return [served[each] for each in place.tolist()], columns[kept].astype(np.int64), values[kept]
+        return table([served[each] for each in place.tolist()], columns[kept], values[kept])
 
     def shares_of_slots(self, same: NDArray[np.bool_]) -> tuple[Keys, Floats]:
         """Return (key, value) of the shares in slots that still hold the same requests."""
