@@ -31,6 +31,7 @@ from copter_frontends.traffic.splits import router_splits, write_splits
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
 
 Columns = Sequence[tuple[str, str, str]]
+WIDEST = 200  # most characters of a table's line; on a narrower terminal a line is broken, and no figure is cut
 
 TRAFFIC_COLUMNS: Columns = (
     ("objective", "mean_objective", "{:,.6g}"),
@@ -199,7 +200,9 @@ def show(
             gap = "none" if each["gap"] is None else percent(each["gap"]["max"])
             cells = ["none" if each[key] is None else form.format(each[key]) for _, key, form in columns]
             rows.append([each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"])])
-        Console(quiet=is_quiet()).print(_narrow(names, rows, title))
+        table, console = _narrow(names, rows, title), Console(quiet=is_quiet())
+        whole = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+        Console(quiet=is_quiet(), width=max(console.width, whole)).print(table)
     if failed is not None:
         raise InputError(str(failed)) from failed
     return 0
