@@ -177,6 +177,12 @@ def test_a_thousand_waiting_jobs_are_found_and_ordered(service: Served, tmp_path
             assert page.value("document.querySelector('th[data-table]').ariaSort") == order
             names = [row[0] for row in page.value(ROWS % "waiting")]
             assert names == sorted(names, reverse=order == "descending")
+        # The same by keyboard: the head has the focus, Enter orders; every button and link is in the tab's order.
+        page.value("document.querySelector('th[data-table]').focus()")
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
+        page.until("document.querySelector('th[data-table]').ariaSort == 'ascending'")
+        assert page.value("[...document.querySelectorAll('a, button, input, select')].every(e => e.tabIndex >= 0)")
         assert page.problems == []
     finally:
         page.close()
