@@ -18,7 +18,7 @@ import numpy as np
 
 import copter
 from copter.model.matrix import price
-from copter.processor import LEVELS, processor_level
+from copter.processor import LEVELS, ROOM, processor_level
 from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
@@ -124,15 +124,20 @@ def of_openmp() -> Finding:
     return Finding("OpenMP", ", ".join(found) or "none", True, advice)
 
 
+def level_of_build(extension: Path, room: Path = ROOM) -> str:
+    """Return the level of x86-64 for which a wheel's extension was built; empty for a build for one machine."""
+    if extension.is_relative_to(room):
+        return extension.relative_to(room).parts[0]
+    return next(iter(LEVELS)) if room.is_dir() else ""
+
+
 def of_instructions() -> Finding:
     """Report the processor's level and the level for which the extensions were built."""
     level = processor_level()
     if level is None and platform.machine() not in ("x86_64", "AMD64"):
         return Finding("instruction set", platform.machine() or sys.platform)
-    build = Path(price.__file__ or "").parent.parent.name
-    built = (
-        f"the wheel's build for {build}" if build in LEVELS else "one build, for the processor that built it or below"
-    )
+    build = level_of_build(Path(price.__file__ or ""))
+    built = f"the wheel's build for {build}" if build else "one build, for the processor that built it or below"
     advice = "" if level else "a processor without SSE4.2: solves take several times as long"
     return Finding("instruction set", f"processor {level or 'x86-64'}; {built}", True, advice)
 

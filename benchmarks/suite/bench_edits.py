@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.highs.lp import highs_lp
+from copter.highs.lp import highs_lp, silent_highs
 
 from .problems import SIZES, TYPES, Rounds
 
@@ -138,8 +138,7 @@ class Highs:
             raise SkipNotImplemented("highspy is not installed")
         lp = Rounds(requests).model.to_linear_program()
         self.data = highs_lp(lp)
-        self.highs: Any = highspy.Highs()
-        self.highs.silent()
+        self.highs: Any = silent_highs()
         self.highs.passModel(self.data)
         self.k, self.rows, self.total = lp.shape[1] // requests, lp.shape[0], lp.shape[1]
         block = lp.A[:, : self.k].tocsc()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,13 @@ from copter.model.model import Model
 from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
+
+
+class Answer(Protocol):
+    """Interface: a solution or a plan, whose nonzero columns are a table."""
+
+    def nonzeros(self) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays `request`, `column` and `value`."""
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
@@ -97,30 +104,17 @@ def as_numbers(table: Any, name: str) -> Floats:
         raise InvalidDataError(f"column {name!r} is not a column of numbers: {error}") from None
 
 
-def values(solution: Solution) -> Mapping[str, NDArray[Any]]:
-    """Return a solution as a table with columns `request`, `column` and `value`, one row per nonzero column.
+def values(answer: Answer) -> Mapping[str, NDArray[Any]]:
+    """Return a solution or a plan as a table with columns `request`, `column` and `value`, one row a nonzero column.
 
-    Any frame takes it: ``pandas.DataFrame(values(s))``, ``polars.DataFrame(...)``, ``pyarrow.table(...)``.
+    Any frame takes it: ``pandas.DataFrame(values(s))``, ``polars.DataFrame(...)``, ``pyarrow.table(...)``; for pandas
+    there is ``answer.to_frame()`` too.
     """
-    names: list[Hashable] = []
-    columns, found = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for request, places, x in solution.by_request():
-        kept = x != 0.0
-        names += [request] * int(kept.sum())
-        columns.append(places[kept])
-        found.append(x[kept])
-    return {"request": as_array(names), "column": np.concatenate(columns), "value": np.concatenate(found)}
+    return answer.nonzeros()
 
 
 def prices(solution: Solution, resources: list[Hashable]) -> Mapping[str, NDArray[Any]]:
     """Return the prices of resources as a table with columns `resource` and `price`."""
-    return {"resource": as_array(resources), "price": solution.prices(resources)}
-
-
-def as_array(names: list[Hashable]) -> NDArray[Any]:
-    """Return ids as an array: numbers and strings keep their type, others become objects."""
-    if names and all(type(name) is type(names[0]) for name in names) and isinstance(names[0], (int, float, str)):
-        return np.array(names)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array
+    alike = {type(each) for each in resources} in ({str}, {int}, {float})
+    names = np.array(resources) if alike else np.fromiter(resources, dtype=object, count=len(resources))
+    return {"resource": names, "price": solution.prices(resources)}

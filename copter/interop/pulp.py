@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pulp
 import scipy.sparse as sp
+from pulp.apis import core
 
 from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
@@ -20,12 +21,24 @@ from copter.settings import Settings
 
 SETTINGS = tuple(each.name for each in fields(Settings))
 STATUS = {
-    "optimal": (pulp.LpStatusOptimal, pulp.LpSolutionOptimal),
-    "feasible": (pulp.LpStatusOptimal, pulp.LpSolutionIntegerFeasible),
-    "primal_infeasible": (pulp.LpStatusInfeasible, pulp.LpSolutionInfeasible),
-    "dual_infeasible": (pulp.LpStatusUnbounded, pulp.LpSolutionUnbounded),
+    "optimal": ("LpStatusOptimal", "LpSolutionOptimal"),
+    "feasible": ("LpStatusOptimal", "LpSolutionIntegerFeasible"),
+    "primal_infeasible": ("LpStatusInfeasible", "LpSolutionInfeasible"),
+    "dual_infeasible": ("LpStatusUnbounded", "LpSolutionUnbounded"),
 }
-"""PuLP's status and status of the solution for each of ours; all others are "not solved"."""
+"""The names of PuLP's status and status of the solution, before PuLP 4; all others are "not solved"."""
+STATUS_4 = {
+    "optimal": "Optimal",
+    "feasible": "TimeLimit",
+    "primal_infeasible": "Infeasible",
+    "dual_infeasible": "Unbounded",
+    "time_limit": "TimeLimit",
+    "iteration_limit": "IterationLimit",
+    "numerical_error": "NumericalError",
+    "interrupted": "Interrupted",
+}
+"""The names of PuLP's statuses from 4 on, where whether there is a solution is told apart."""
+IS_4 = hasattr(pulp.constants, "LpSolveStatus")
 SHARED = LivePrograms()  # kept outside the solver object, because people make a new one for each call
 
 
@@ -56,11 +69,12 @@ class Copter(pulp.LpSolver):  # type: ignore[misc, unused-ignore]
     >>> import pulp
     >>> from copter.interop.pulp import Copter
     >>> problem = pulp.LpProblem("shop", pulp.LpMaximize)
-    >>> x = pulp.LpVariable("x", 0, 4)
+    >>> x = problem.add_variable("x", 0, 4)  # before PuLP 3.3: pulp.LpVariable("x", 0, 4)
     >>> problem += 3 * x
     >>> problem += 2 * x <= 5, "hours"
-    >>> pulp.LpStatus[problem.solve(Copter())], x.value()
-    ('Optimal', 2.5)
+    >>> told = problem.solve(Copter())
+    >>> x.value()
+    2.5
     """
 
     name = "copter"
@@ -88,9 +102,13 @@ class Copter(pulp.LpSolver):  # type: ignore[misc, unused-ignore]
         """Whether the solver can be used: always."""
         return True
 
-    def actualSolve(self, lp: Any, **ignored: Any) -> int:
-        """Solve a problem of PuLP's and give its variables and constraints their values; returns PuLP's status."""
-        variables, rows = lp.variables(), list(lp.constraints.items())
+    def actualSolve(self, lp: Any, **ignored: Any) -> Any:
+        """Solve a problem of PuLP's and give its variables and constraints their values.
+
+        Returns PuLP's status; from PuLP 4 on its `LpSolveStats`.
+        """
+        began: tuple[float, ...] = getattr(core, "clocks", tuple)()  # PuLP 4 times a solve by these
+        variables, rows = lp.variables(), rows_of(lp)
         try:
             program = program_of(lp, variables, rows, self.mip)
             if program.is_mixed_integer:
@@ -102,43 +120,73 @@ class Copter(pulp.LpSolver):  # type: ignore[misc, unused-ignore]
                 found = SHARED.solve(program, self.settings)
         except CopterError as error:
             raise pulp.PulpSolverError(f"copter: {error}") from error
-        status, solution = STATUS.get(found.status.value, (pulp.LpStatusNotSolved, pulp.LpSolutionNoSolutionFound))
-        if found.x is not None and status == pulp.LpStatusOptimal:
-            for variable, value in zip(variables, found.x.tolist(), strict=True):
-                variable.varValue = value
-            activity = program.A @ found.x
-            for (_, row), value in zip(rows, activity.tolist(), strict=True):
-                row.slack = -(value + row.constant)
-            if not program.is_mixed_integer:
-                for variable, reduced in zip(variables, found.reduced_costs.tolist(), strict=True):
-                    variable.dj = reduced
-                for (_, row), price in zip(rows, found.y.tolist(), strict=True):
-                    row.pi = price
+        solved = found.x is not None and found.status.value in ("optimal", "feasible")
+        if solved:
+            give_values(variables, rows, program, found)
+        if IS_4:
+            status = STATUS_4.get(found.status.value, "NotSolved")
+            if solved and status == "TimeLimit" and self.gap is not None and found.gap <= self.gap:
+                status = "GapLimit"
+            bound = float(found.bound) if program.is_mixed_integer and np.isfinite(found.bound) else None
+            return self.buildStats(
+                lp, getattr(pulp.constants.LpSolveStatus, status), solved, start=began, best_bound=bound
+            )
+        names = STATUS.get(found.status.value, ("LpStatusNotSolved", "LpSolutionNoSolutionFound"))
+        status, solution = (getattr(pulp, name) for name in names)
         lp.assignStatus(status, solution)
         lp.resolveOK = True
         return int(status)
 
-    def actualResolve(self, lp: Any, **ignored: Any) -> int:
+    def actualResolve(self, lp: Any, **ignored: Any) -> Any:
         """Solve again after edits: as :meth:`actualSolve`, which keeps the session of the last solve."""
         return self.actualSolve(lp, **ignored)
 
 
+def rows_of(lp: Any) -> list[tuple[str, Any]]:
+    """Return the constraints of a problem with their names."""
+    if callable(lp.constraints):  # from PuLP 3.3 on
+        return [(row.name, row) for row in lp.constraints()]
+    return list(lp.constraints.items())
+
+
+def key_of(variable: Any) -> Any:
+    """Return what tells a variable from others: its number in PuLP 4, which makes its objects anew, else itself."""
+    return getattr(variable, "id", variable)
+
+
+def give_values(variables: list[Any], rows: list[tuple[str, Any]], program: LinearProgram, found: Any) -> None:
+    """Write a solution into the variables and constraints of a problem."""
+    for variable, value in zip(variables, found.x.tolist(), strict=True):
+        variable.varValue = value
+    activity = program.A @ found.x
+    for (_, row), value in zip(rows, activity.tolist(), strict=True):
+        above = value + row.constant
+        row.slack = above if IS_4 and row.sense != pulp.LpConstraintLE else -above
+    if not program.is_mixed_integer:
+        for variable, reduced in zip(variables, found.reduced_costs.tolist(), strict=True):
+            variable.dj = reduced
+        for (_, row), price in zip(rows, found.y.tolist(), strict=True):
+            row.pi = price
+
+
 def program_of(lp: Any, variables: list[Any], rows: list[tuple[str, Any]], whole: bool) -> LinearProgram:
     """Return a problem of PuLP's as a program; raises PulpSolverError for what copter cannot take."""
-    if lp.sos1 or lp.sos2:
+    if lp.has_sos() if hasattr(lp, "has_sos") else lp.sos1 or lp.sos2:
         raise pulp.PulpSolverError(
             "copter takes no SOS sets: for at most one of x1, x2, ... above zero write a binary b_k for each, "
             "x_k <= upper_k * b_k and b_1 + b_2 + ... <= 1; in copter itself that is a request with limit=1"
         )
-    place = {variable: at for at, variable in enumerate(variables)}
-    entries = [(i, place[variable], value) for i, (_, row) in enumerate(rows) for variable, value in row.items()]
+    place = {key_of(variable): at for at, variable in enumerate(variables)}
+    entries = [
+        (i, place[key_of(variable)], value) for i, (_, row) in enumerate(rows) for variable, value in row.items()
+    ]
     for name, row in rows:
         if getattr(row, "isAnElastic", lambda: False)():
             raise pulp.PulpSolverError(f"copter takes no elastic constraint ({name}): give it a slack with a cost")
     i, j, value = zip(*entries, strict=True) if entries else ((), (), ())
     c = np.zeros(len(variables))
-    for variable, cost in (lp.objective or {}).items():
-        c[place[variable]] += cost
+    for variable, cost in [] if lp.objective is None else lp.objective.items():
+        c[place[key_of(variable)]] += cost
     right = np.array([-row.constant for _, row in rows], dtype=np.float64)
     sense = np.array([row.sense for _, row in rows], dtype=np.int64)
     integer = np.array([variable.cat == pulp.LpInteger for variable in variables], dtype=bool)

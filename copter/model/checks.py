@@ -49,17 +49,22 @@ def plain_table(values: Any) -> Any:
     return values.to_numpy() if hasattr(values, "to_numpy") and getattr(values, "ndim", 2) == 2 else values
 
 
-def rows_named(ids: list[Hashable], what: str, values: Any) -> None:
-    """Raise InvalidDataError if a table of pandas has the ids as its index, but in another order."""
-    index: Any = getattr(values, "index", None)
-    if not hasattr(values, "to_numpy") or not hasattr(index, "tolist") or type(index).__name__ == "RangeIndex":
-        return
-    names = index.tolist()
-    if names != ids and len(names) == len(ids) and set(names) == set(ids):
-        raise InvalidDataError(
-            f"{what} has the requests' ids as its index, in another order: rows are taken in the order of `requests`; "
-            f"give {what}.loc[requests]"
-        )
+def require_order(ids: list[Hashable], whose: str, **given: Any) -> None:
+    """Raise InvalidDataError if an argument is a table or series of pandas that has the ids as its index, but in
+    another order.
+
+    `whose` names the argument with the ids.
+    """
+    for what, values in given.items():
+        index: Any = getattr(values, "index", None)
+        if not hasattr(values, "to_numpy") or not hasattr(index, "tolist") or type(index).__name__ == "RangeIndex":
+            continue
+        names = index.tolist()
+        if names != ids and len(names) == len(ids) and set(names) == set(ids):
+            raise InvalidDataError(
+                f"{what} has the ids of `{whose}` as its index, in another order: rows are taken in the order of "
+                f"`{whose}`; give {what}.loc[{whose}]"
+            )
 
 
 def one_of(request: Hashable, usage: object, template: object) -> None:

@@ -20,7 +20,7 @@ from copter.model.checks import (
     listed_for,
     plain_table,
     require_finite_costs,
-    rows_named,
+    require_order,
     whole_numbers,
 )
 from copter.model.inventory import Inventory
@@ -74,7 +74,7 @@ class CostEdits(Inventory):
         [3.0]
         """
         ids = listed("requests", requests)
-        rows_named(ids, "costs", costs)
+        require_order(ids, "requests", costs=costs)
         costs = plain_table(costs)
         shared = self._shared(ids, costs)
         if shared is not None:
@@ -223,6 +223,7 @@ class CostEdits(Inventory):
         """
         ids = listed("requests", requests)
         n = len(ids)
+        require_order(ids, "requests", scale=scale, offset=offset, columns=columns, costs=costs, worst=worst)
         slots = self.ledger.slots_of_edit(ids)
         scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
         single = checked_vector("costs", costs, n, 0.0)

@@ -26,7 +26,7 @@ from copter.model.checks import (
     listed,
     one_of,
     require_finite_costs,
-    rows_named,
+    require_order,
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
@@ -280,7 +280,10 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         """
         ids = listed("requests", requests)
         k = len(ids)
-        rows_named(ids, "costs", costs)
+        require_order(
+            ids, "requests", costs=costs, limit=limit, at_least=at_least, integer=integer, scale=scale, offset=offset,
+            row_lower=row_lower, row_upper=row_upper, worths=worths, rates=rates,
+        )  # fmt: skip
         self._require_template(template)
         for request in ids:
             self._require_new(request)

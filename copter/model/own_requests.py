@@ -17,6 +17,7 @@ from copter.model.checks import (
     checked_sums,
     different,
     listed,
+    require_order,
     stored_cost,
     whole_numbers,
 )
@@ -87,6 +88,10 @@ class OwnRequests(Inventory):
         for request in ids:
             self._require_new(request)
         different(ids)
+        require_order(
+            ids, "requests", sizes=sizes, cost=cost, limit=limit, at_least=at_least, integer=integer,
+            private_sizes=private_sizes,
+        )  # fmt: skip
         if ids:
             sums = limit, at_least
             own = self._own(ids, sizes, cost, usage, resources, sums, private_rows, private_sizes, lower, upper)
@@ -139,6 +144,9 @@ class OwnRequests(Inventory):
         [0.0, 0.0, 1.0]
         """
         ids = listed("requests", requests)
+        require_order(
+            ids, "requests", sizes=sizes, cost=cost, limit=limit, at_least=at_least, private_sizes=private_sizes
+        )
         slots = self.ledger.slots(ids)
         different(ids, slots=slots)
         for request in ids:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
-from copter.model.checks import Floats, different, finite, hashable, listed
+from copter.model.checks import Floats, different, finite, hashable, listed, require_order
 from copter.model.inventory import Inventory
 from copter.model.matrix import Template
 from copter.model.matrix.contents import Private
@@ -109,6 +109,7 @@ class ResourceEdits(Inventory):
         UnknownHandleError, DuplicateHandleError, DimensionError, InvalidDataError, EditNotAllowedError
         """
         ids, matrix = listed("resources", resources), self.ledger.matrix
+        require_order(ids, "resources", counts=counts, lower=lower)
         rows = np.array([self.ledger.row(resource) for resource in ids], dtype=np.intp)
         different(ids, "resources")
         low, high = self._row_bounds(ids, counts, matrix.row_lower[rows] if lower is None else lower)

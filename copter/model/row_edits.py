@@ -19,6 +19,7 @@ from copter.model.checks import (
     checked_sums,
     different,
     listed,
+    require_order,
 )
 from copter.model.inventory import Inventory
 from copter.model.private_rows import PrivateRows, private_pattern
@@ -62,6 +63,7 @@ class RowEdits(Inventory):
             The error names the first request whose figures are wrong.
         """
         ids = listed("requests", requests)
+        require_order(ids, "requests", limits=limits, at_least=at_least)
         slots = self.ledger.slots_of_edit(ids)
         different(ids, slots=slots)
         matrix = self.ledger.matrix
@@ -172,6 +174,7 @@ class RowEdits(Inventory):
             The error names the first request whose figures are wrong.
         """
         ids = listed("requests", requests)
+        require_order(ids, "requests", lower=lower, upper=upper)
         slots = self.ledger.slots_of_edit(ids)
         different(ids, slots=slots)
         sizes = self.ledger.matrix.private_sizes(slots)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
-from copter.model.checks import LARGEST_COST, Floats, different, listed, listed_for
+from copter.model.checks import LARGEST_COST, Floats, different, listed, listed_for, plain_table, require_order
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import as_floats
 from copter.problem.worth import Worth
@@ -76,6 +76,7 @@ class WorthEdits(Inventory):
         UnknownHandleError, DimensionError, InvalidDataError, EditNotAllowedError
         """
         ids = listed("requests", requests)
+        require_order(ids, "requests", worths=worths, rates=rates)
         slots = self.ledger.slots(ids)
         different(ids, slots=slots)
         if self.ledger.sense != "max":
@@ -142,7 +143,7 @@ def _rows(ids: list[Hashable], rates: ArrayLike | Sequence[ArrayLike] | None) ->
     if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) == len(ids) and rates.dtype == np.float64:
         table = rates.copy()
         return list(table), bool(((table >= 0.0) & (table <= LARGEST_COST)).all() and table.any(axis=1).all())
-    rows = listed("rates", rates)
+    rows = listed("rates", plain_table(rates))
     if len(rows) != len(ids):
         raise DimensionError(f"{len(ids)} requests, but rates of {len(rows)}")
     if rows and all(type(row) is np.ndarray and row.dtype == np.float64 and row.ndim == 1 and len(row) for row in rows):

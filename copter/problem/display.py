@@ -1,42 +1,16 @@
-"""How models, solutions and plans show themselves: one line in a terminal, a small table in a notebook."""
+"""The table that models, solutions and plans show in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from math import isfinite
+
+from copter.figures import counted as counted
+from copter.figures import figure as figure
+from copter.figures import percent as percent
+from copter.figures import seconds as seconds
 
 MOST_ROWS = 12  # rows of a table in a notebook
-
-
-def figure(value: float) -> str:
-    """A number as people write it: six digits, thousands apart."""
-    return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" if abs(value) < 1e15 else f"{value:g}"
-
-
-def percent(value: float) -> str:
-    """A gap in percent; "unknown" for NaN and infinity."""
-    return (
-        "unknown"
-        if not isfinite(value)
-        else "0%"
-        if value == 0
-        else f"{100 * value:.2g}%"
-        if value >= 1e-6
-        else "< 0.0001%"
-    )
-
-
-def seconds(value: float) -> str:
-    """A duration in the unit that leaves one to three digits before the point."""
-    if value >= 1.0:
-        return f"{value:.3g} s"
-    return f"{1e3 * value:.3g} ms" if value >= 1e-3 else f"{1e6 * value:.3g} us"
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things, in the singular for one."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def page(

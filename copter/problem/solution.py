@@ -18,6 +18,7 @@ from copter.problem.explanation import Explanation, explained
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.slots_then import table_of
+from copter.problem.table import Table, frame, table
 from copter.problem.values import Given, Offsets, SparseValues
 
 Floats = NDArray[np.float64]
@@ -135,6 +136,10 @@ class Solution:
             _dense=lambda: (x, y, reduced_costs),
             _ray=None if ray is None else (lambda: ray),
         )
+
+    def __bool__(self) -> bool:
+        """Whether the status is OPTIMAL; after a deadline or an interruption the point may still be of use."""
+        return self.status is Status.OPTIMAL
 
     def __repr__(self) -> str:
         ended = f"{self.method}, {seconds(self.solve_time_s)}" if self.method else seconds(self.solve_time_s)
@@ -342,6 +347,21 @@ class Solution:
         """
         sparse = self._require_sparse()
         return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.values
+
+    def to_frame(self) -> Any:
+        """Return the nonzero columns as a `pandas.DataFrame`: request, column, value (needs pandas)."""
+        return frame(self.nonzeros())
+
+    def nonzeros(self) -> Table:
+        """Return the arrays `request`, `column` and `value` of all nonzero columns, in the order of the model."""
+        names: list[Hashable] = []
+        columns, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        for request, places, x in self.by_request():
+            kept = x != 0.0
+            names += [request] * int(kept.sum())
+            columns.append(places[kept])
+            values.append(x[kept])
+        return table(names, np.concatenate(columns), np.concatenate(values))
 
     def price(self, resource: Hashable) -> float:
         """Return the dual of a resource's row: the objective's change per extra unit.

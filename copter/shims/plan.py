@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from copter.model.model import Model
 from copter.problem.display import MOST_ROWS, counted, figure, page, percent
 from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
+from copter.problem.table import Table, frame, table
 from copter.problem.values import hashable, ranges, sums_before
 
 Floats = NDArray[np.float64]
@@ -216,6 +217,25 @@ class IntegerPlan:
         place, source = ranges(offsets[:-1][~whole], offsets[1:][~whole]), ranges(begin[~whole], end[~whole])
         columns[place], values[place] = self.share_key[source] & 0xFFFFFFFF, self.share[source]
         return offsets, columns, values
+
+    def to_frame(self) -> Any:
+        """Return what is taken as a `pandas.DataFrame`: request, column, value; needs pandas.
+
+        Raises NoPlanError if there is no plan.
+        """
+        return frame(self.nonzeros())
+
+    def nonzeros(self) -> Table:
+        """Return the arrays `request`, `column` and `value` of all nonzero columns, in the order of the model.
+
+        Raises NoPlanError if there is no plan.
+        """
+        self._require_plan()
+        served = list(self)
+        offsets, columns, values = self.shares_of(served)
+        kept = values != 0.0
+        place = np.repeat(np.arange(len(served)), np.diff(offsets))[kept]
+        return table([served[each] for each in place.tolist()], columns[kept], values[kept])
 
     def shares_of_slots(self, same: NDArray[np.bool_]) -> tuple[Keys, Floats]:
         """Return (key, value) of the shares in slots that still hold the same requests."""

@@ -38,7 +38,7 @@ def main(paths: Sequence[Path], heard: Callable[[Path, int], object] = lambda pa
             print(f"{path}: {told or 'there is not enough memory'}", file=sys.stderr)
             unusable = True
             continue
-        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "rejected")
+        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ("rounds", "rejected"))
         print(f"{path}: {told}")
         wrong += counts["rejected"]
     return 2 if unusable else 1 if wrong else 0

@@ -9,6 +9,7 @@ import proofs
 import pytest
 
 from copter.errors import SnapshotError
+from copter.figures import percent
 from copter_frontends.replay import runs, tables
 from tests.copter.tape import tapes
 
@@ -85,7 +86,7 @@ def test_a_gap_that_the_verifier_does_not_prove_is_not_printed(tmp_path: Path, m
     assert math.isnan(first["gap"])
     assert second["gap"] <= 1e-6
     assert tables.gap_text(first["gap"]) == "not proven"
-    assert tables.gap_text(second["gap"]) == f"{second['gap']:.1e}"
+    assert tables.gap_text(second["gap"]) == percent(second["gap"])
 
 
 def test_a_judge_that_dies_and_a_recording_that_dies_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import copter
-from copter.problem.display import figure, percent, seconds
+from copter.figures import figure, percent, seconds, times
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,8 +58,13 @@ def test_lengths_and_loops() -> None:
 
 def test_figures_as_people_write_them() -> None:
     assert [figure(each) for each in (35.8333333, 1234567.8, 2.0)] == ["35.8333", "1,234,568", "2"]
-    assert [seconds(each) for each in (0.0017021, 62.0, 3e-5)] == ["1.7 ms", "62 s", "30 us"]
+    assert [figure(each) for each in (999999.7, -12345.678, 0.0)] == ["1,000,000", "-12,345.7", "0"]
+    assert [seconds(each) for each in (0.0017021, 62.0, 3e-5)] == ["1.7 ms", "62 s", "30 µs"]
+    assert [seconds(each) for each in (0.99996, 0.0009999, 4321.0, 2e-8)] == ["1 s", "1 ms", "4,321 s", "0.02 µs"]
+    assert [seconds(each) for each in (0.0, None, float("nan"))] == ["0 s", "–", "–"]
     assert [percent(each) for each in (0.0, 1e-9, 0.0123)] == ["0%", "< 0.0001%", "1.2%"]
+    assert [percent(each) for each in (0.9999, 25.0, None)] == ["100%", "2,500%", "–"]
+    assert [times(each) for each in (0.99996, 1234.5, 13.42, None)] == ["1", "1,234", "13.4", "–"]
     assert percent(float("nan")) == percent(float("inf")) == "unknown"
 
 
@@ -140,6 +145,74 @@ def test_a_table_with_the_ids_in_another_order_is_refused() -> None:
         )
     model.add_requests([1, 0], pandas.DataFrame(rows[:2]), template=model.add_template({"gpu<1>": [1, 2]}))
     assert model.cost(1).tolist() == [1.0, 4.0], "an index that pandas made itself says nothing"
+
+
+def test_series_with_the_ids_in_another_order_are_refused() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    model = small()
+    sizes, ids, other = model.add_template({"gpu<1>": [1, 2]}), ["d", "e"], ["e", "d"]
+    before = model.to_linear_program()
+    series = pandas.Series([1.0, 2.0], index=other)
+    for name in ("limit", "at_least", "scale", "offset", "integer"):
+        with pytest.raises(copter.InvalidDataError, match=rf"{name} has the ids.*give {name}\.loc\[requests\]"):
+            model.add_requests(ids, [[1.0, 2.0]] * 2, template=sizes, **{name: series})
+    rates = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]], index=other)
+    with pytest.raises(copter.InvalidDataError, match="rates has the ids"):
+        model.add_requests(ids, [[0.0, 0.0]] * 2, template=sizes, worths=copter.worth.log(), rates=rates)
+    edits = [
+        lambda each: model.update_limits(["a", "b"], each),
+        lambda each: model.update_limits(["a", "b"], 2.0, at_least=each),
+        lambda each: model.rescale_costs(["a", "b"], each),
+        lambda each: model.rescale_costs(["a", "b"], 1.0, worst=each),
+        lambda each: model.add_own_requests(["b2", "a2"], [1, 1], [1.0, 1.0], {"gpu<1>": [1, 1]}, limit=each),
+        lambda each: model.update_columns(["a", "b"], [1, 1], [1.0, 1.0], {"gpu<1>": [1, 1]}, limit=each),
+    ]
+    for edit in edits:
+        with pytest.raises(copter.InvalidDataError, match="in another order"):
+            edit(pandas.Series([0.5, 0.25], index=["a2", "b2"] if edit is edits[4] else ["b", "a"]))
+    model.add_resource("cpu", 4)
+    with pytest.raises(copter.InvalidDataError, match=r"give counts\.loc\[resources\]"):
+        model.update_counts(["gpu<1>", "cpu"], pandas.Series([1, 2], index=["cpu", "gpu<1>"]))
+    model.remove_resource("cpu")
+    assert model.to_linear_program().c.tolist() == before.c.tolist()
+    assert model.to_linear_program().row_upper.tolist() == before.row_upper.tolist()
+    model.update_limits(["a", "b"], pandas.Series([0.5, 0.25], index=["a", "b"]))
+    assert (model.limit("a"), model.limit("b")) == (0.5, 0.25)
+    model.add_requests(ids, [[0.0, 0.0]] * 2, template=sizes, worths=copter.worth.log(), rates=rates.loc[ids])
+    assert model.rates("d").tolist() == [3.0, 4.0]
+
+
+def test_plans_and_solutions_are_frames() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    model = small()
+    session = copter.Session(model)
+    plan = session.solve_integer()
+    for each in (plan, session.solve()):
+        table = each.to_frame()
+        assert isinstance(table, pandas.DataFrame)
+        assert list(table.columns) == ["request", "column", "value"]
+        assert (table.value > 0).all()
+        assert table.groupby("request").value.sum().le(1 + 1e-9).all()
+    rows = plan.to_frame().itertuples(index=False)
+    assert [(request, {column: value}) for request, column, value in rows] == [(job, plan.shares(job)) for job in plan]
+    model.add_request("must", [1.0], {"gpu<1>": [5]}, at_least=1.0, integer=True)
+    with pytest.raises(copter.NoPlanError):
+        session.solve_integer().to_frame()
+
+
+def test_an_answer_is_true_if_there_is_one() -> None:
+    model = small()
+    session = copter.Session(model)
+    assert session.solve()
+    lp = model.to_linear_program()
+    assert copter.solve(lp)
+    assert copter.solve_integer(lp)
+    model.add_request("must", [1.0], {"gpu<1>": [5]}, at_least=1.0, integer=True)
+    lp = model.to_linear_program()
+    assert not session.solve()
+    assert not copter.solve(lp)
+    assert not copter.solve(lp, copter.Settings(method="interior", presolve=False))
+    assert not copter.solve_integer(lp)
 
 
 def test_an_infeasible_program_shows_no_figures() -> None:

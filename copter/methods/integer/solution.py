@@ -70,6 +70,10 @@ class IntegerSolution:
     solve_time_s: float
     proof: str = ""
 
+    def __bool__(self) -> bool:
+        """Whether there is a point."""
+        return self.x is not None
+
     @property
     def gap(self) -> float:
         """Relative gap between objective and bound."""

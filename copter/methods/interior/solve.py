@@ -39,7 +39,7 @@ def solve_interior(
     vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
         found = first(lp, settings, watch)
-        return found or _method(lp, settings, watch, callback, vertex=vertex).run()
+        return _method(lp, settings, watch, callback, vertex=vertex).run() if found is None else found
     try:
         reduced = unless_stopped(lambda: presolve(lp), watch, lp.A.nnz)
     except Stopped:

@@ -23,8 +23,10 @@ OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "
 """Options that only ``copter simulate`` has: policy, comparison solver, saved run."""
 
 
-def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """Return the names of a list, each known and unique; raises BadParameter otherwise."""
+def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Return the names of a list, each known and unique; raises UsageError otherwise."""
+    if value is None:
+        raise click.UsageError("name the policies to compare: copter compare --policies sia,fifo")
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     unknown = [name for name in names if name not in POLICY_NAMES]
     if unknown:
@@ -118,7 +120,6 @@ compare = WithProblems(
         click.Option(
             ["--policies"],
             callback=_names,
-            required=True,
             metavar="NAME,NAME,...",
             help="Policies to compare, separated by commas.",
         ),

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "compare": ("copter compare --policies sia,gavel --cluster sia-het --rounds 2",),
     "explain": ("copter explain run.saved --what-if 'add 8 a100'",),
-    "resume": ("copter resume run.saved --rounds 2",),
+    "resume": ("copter resume run.saved --rounds 6",),
     "solve": ("copter solve model.mps", "copter solve model.lp --json"),
     "verify": ("copter verify rounds.tape",),
     "replay": ("copter replay rounds.tape --peers highs",),

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
+from copter.figures import percent, seconds
 from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
-from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, read_column, read_rows, simulate_shards
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.cluster import Floats
@@ -31,6 +31,7 @@ from copter_frontends.traffic.splits import router_splits, write_splits
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
 
 Columns = Sequence[tuple[str, str, str]]
+WIDEST = 200  # most characters of a table's line; on a narrower terminal a line is broken, and no figure is cut
 
 TRAFFIC_COLUMNS: Columns = (
     ("objective", "mean_objective", "{:,.6g}"),
@@ -196,10 +197,12 @@ def show(
         names = ["scheme", *(each[0] for each in columns), "largest gap", "round p50", "round max"]
         rows = []
         for each in summaries:
-            gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
+            gap = "none" if each["gap"] is None else percent(each["gap"]["max"])
             cells = ["none" if each[key] is None else form.format(each[key]) for _, key, form in columns]
             rows.append([each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"])])
-        Console(quiet=is_quiet()).print(_narrow(names, rows, title))
+        table, console = _narrow(names, rows, title), Console(quiet=is_quiet())
+        whole = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+        Console(quiet=is_quiet(), width=max(console.width, whole)).print(table)
     if failed is not None:
         raise InputError(str(failed)) from failed
     return 0

@@ -27,8 +27,10 @@ class Pulse:
 
     def beat(self, now: Progress) -> None:
         """Report progress; a callback for :func:`copter.with_record`."""
+        from copter.figures import percent  # imports NumPy, which --help does without
+
         if self._due():
-            self._say(f"{now.passes} iterations, gap {now.gap:.1e}, residual {now.violation:.1e}")
+            self._say(f"{now.passes} iterations, gap {percent(now.gap)}, residual {now.violation:.1e}")
 
     def of_search(self, objective: float, bound: float) -> None:
         """Report progress; a callback for :func:`copter.solve_integer`."""

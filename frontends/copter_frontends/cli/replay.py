@@ -174,6 +174,8 @@ def replay(
                 heard=lambda solver, rounds: at.__setitem__(0, f"{solver}, {rounds} rounds"),
             )
             done = [runs.run_copter(asked)]
+            if not done[0].rows and done[0].ended is None:
+                raise SnapshotError(f"{file}: there is no round that counts")
         except (SnapshotError, SettingsError) as error:
             raise InputError(str(error)) from None
         for name in peers:
@@ -199,8 +201,6 @@ def replay(
             raise InputError("--picture needs matplotlib: pip install matplotlib") from None
         except (OSError, ValueError) as error:
             raise InputError(f"--picture: {error}") from None
-    if not done[0].rows and done[0].ended is None:
-        complain(f"{file}: there is no round that counts")
     for row in done[0].rows:
         for fault in row["faults"] or ():
             complain(f"{file}: round {row['round']} is rejected: {fault}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from copter_frontends.cli.output import InputError
+from copter_frontends.cli.output import InputError, complain
 
 
 @click.command(short_help="Continue a saved run.")
@@ -68,4 +68,7 @@ def resume(
         warmup = asked.warmup(simulation.round_s, note.workload.sampled)
         asked = replace(asked, hours=hours, rounds=rounds, warmup_rounds=warmup)
     prepare_outputs(asked)
+    total = asked.counted_rounds(simulation.round_s, asked.warmup(simulation.round_s, note.workload.sampled))
+    if total is not None and total <= len(simulation.records):
+        complain(f"{file}: the run is at its end; --rounds, --hours or --to-end goes on. Its figures:")
     return show(asked, carry_on(asked, simulation, note.workload, note.inputs))

@@ -24,11 +24,12 @@ from copter import (
     solve_integer,
     with_record,
 )
+from copter.figures import percent, seconds
 from copter.testing import check
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
 from copter_frontends.cli.pulse import Pulse
-from copter_frontends.report.table import number, seconds
+from copter_frontends.report.table import number
 from copter_frontends.vocabulary.samples import PROGRAM, given_or_sample
 
 # Statuses with which point, objective and bound mean nothing.
@@ -156,7 +157,8 @@ def print_table(summary: dict[str, Any]) -> None:
     table.add_row("status", summary["status"])
     table.add_row("objective", number(summary["objective"], "{:.12g}"))
     table.add_row("bound", "none certified" if summary["bound"] is None else number(summary["bound"], "{:.12g}"))
-    for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
+    table.add_row("gap", percent(summary["gap"]))
+    for key in ("primal_residual", "dual_residual", "max_violation"):
         table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
     if summary.get("found_by"):
         table.add_row("found by", summary["found_by"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from copter.figures import percent, seconds, times
 from copter_frontends.replay.runs import Run
 
 STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"))
@@ -16,7 +16,7 @@ STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"))
 
 def print_rounds(run: Run, console: Console) -> None:
     """Print copter's rounds, one per line."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"{run.solver}, milliseconds a round", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=run.solver, title_justify="left")
     for name in ("round", "edits", "columns", "edit", "solve", "shim", "gap", "method", "why", "verified", "same"):
         table.add_column(name, justify="left" if name in ("method", "why") else "right")
     for row in run.rows:
@@ -24,12 +24,12 @@ def print_rounds(run: Run, console: Console) -> None:
             str(row["round"]),
             str(row["edits"]),
             f"{row['columns']:,}",
-            *(milliseconds(row[stage]) for stage in ("edit_s", "solve_s", "shim_s")),
+            *(seconds(row[stage]) for stage in ("edit_s", "solve_s", "shim_s")),
             gap_text(row["gap"]),
             str(row["method"] or "-"),
             str(row["why"] or "-"),
             verdict(row["verified"]),
-            "bits" if row["identical"] else f"{row['difference']:.1e}",
+            "bits" if row["identical"] else percent(row["difference"]),
         )
     console.print(table)
 
@@ -37,7 +37,7 @@ def print_rounds(run: Run, console: Console) -> None:
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
     """Print all solvers' totals, one per line."""
     title = (
-        "milliseconds a counted round, medians; edit and solve: p50 / p95 / p99; times: over copter's, median and sum "
+        "a counted round, medians; edit and solve: p50 / p95 / p99; times: over copter's, median and sum "
         "of the rounds of both"
     )
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
@@ -50,28 +50,18 @@ def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
     for each in summaries:
         table.add_row(
             each["solver"],
-            milliseconds(each["cold_s"] or math.nan),
+            seconds(each["cold_s"] or None),
             str(each["counted"]),
-            *(milliseconds(each[stage]["p50"]) for _, stage in STAGES),
-            " / ".join(milliseconds(each["lp_s"][share]) for share in ("p50", "p95", "p99")),
+            *(seconds(each[stage]["p50"]) for _, stage in STAGES),
+            " / ".join(seconds(each["lp_s"][share]) for share in ("p50", "p95", "p99")),
             " / ".join(times(each[name]) for name in ("times_median", "times_sum")),
             str(each["rounds_of_both"]),
             gap_text(each["gap_max"]),
-            f"{each['difference_max']:.1e}",
+            percent(each["difference_max"]),
             f"{each['verified']} of {each['rounds']}",
             each["ended"] or "",
         )
     console.print(table)
-
-
-def times(value: float) -> str:
-    """Return a ratio as text with three digits."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value == value else "-"
-
-
-def milliseconds(seconds: float) -> str:
-    """Return milliseconds as text with three digits."""
-    return f"{1e3 * seconds:.3g}" if seconds == seconds else "-"
 
 
 def verdict(verified: bool | None) -> str:
@@ -80,5 +70,5 @@ def verdict(verified: bool | None) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """Return a gap as text; NaN is a gap that no bound proves."""
-    return f"{gap:.1e}" if gap == gap else "not proven"
+    """Return a gap in percent; NaN is a gap that no bound proves."""
+    return percent(gap) if gap == gap else "not proven"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.figures import percent
 from copter_frontends.report.activity_chart import MOST_JOBS, draw_activity
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator import RoundRecord, SimulationResult
@@ -157,7 +158,7 @@ def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     if median > 0:
         axes.axhline(median, color=theme.series[3], linewidth=1.2)
         axes.annotate(
-            f"median {median:.1e}, largest {gaps.max():.1e}",
+            f"median {percent(median)}, largest {percent(float(gaps.max()))}",
             (1.0, 1.0),
             xycoords="axes fraction",
             xytext=(0, 4),
@@ -167,10 +168,10 @@ def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
             color=theme.muted,
             fontsize=8.5,
         )
-    axes.set_yscale("log")
     low, high = np.nanmin(shown), np.nanmax(shown)
     if high < 30 * low:  # a log axis needs at least a decade and a half to have labels
         axes.set_ylim(low / 6, high * 6)
+    axes.set_yscale("log")
     axes.set_ylabel("relative gap")
     _over_time(axes, rounds)
 
@@ -210,13 +211,13 @@ def _jct(axes: Any, theme: Theme, jct_h: Floats) -> None:
     axes.step(jct_h[keep], share[keep], where="post", color=theme.series[0])
     axes.set_xscale("log")
     _plain_log_ticks(axes.xaxis, jct_h[-1] / jct_h[0])
-    for percent in (50, 99):
-        at = float(np.percentile(jct_h, percent))
-        axes.plot([at], [percent], "o", markersize=4.5, color=theme.series[3], zorder=3)
+    for part in (50, 99):
+        at = float(np.percentile(jct_h, part))
+        axes.plot([at], [part], "o", markersize=4.5, color=theme.series[3], zorder=3)
         axes.annotate(
-            f"p{percent}  {at:.2g} h",
-            (at, percent),
-            xytext=(7, -8 if percent > 90 else -2),
+            f"p{part}  {at:.2g} h",
+            (at, part),
+            xytext=(7, -8 if part > 90 else -2),
             textcoords="offset points",
             ha="left",
             va="center",
@@ -246,16 +247,18 @@ def _against_highs(axes: Any, theme: Theme, rows: Rows) -> None:
     at = [row["round"] for row in rows]
     names = {"copter_s": "copter", "highs_warm_s": "HiGHS, warm", "highs_cold_s": "HiGHS, cold"}
     colours = (theme.series[0], theme.series[1], theme.series[5])
+    found = [row[key] for row in rows for key in names if row.get(key) is not None]
+    scale, unit = _time_unit(max(found, default=1.0))
     for (key, label), colour in zip(names.items(), colours, strict=True):
         values = np.array([np.nan if row.get(key) is None else row[key] for row in rows], dtype=np.float64)
         values = np.where(values > 0, values, np.nan)
         if np.isfinite(values).any():
-            axes.plot(at, values, "o-", label=label, color=colour, markersize=3.5)
+            axes.plot(at, scale * values, "o-", label=label, color=colour, markersize=3.5)
     axes.set_yscale("log")
-    _plain_log_ticks(axes.yaxis, np.inf)
+    _plain_log_ticks(axes.yaxis, max(found, default=1.0) / min((each for each in found if each > 0), default=1.0))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("round")
-    axes.set_ylabel("solve time (s)")
+    axes.set_ylabel(f"solve time ({unit})")
     _legend(axes, 3)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from copter.figures import seconds
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.page import page_of
-from copter_frontends.report.table import number, seconds
+from copter_frontends.report.table import number
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator.paired import Paired, bootstrap
 

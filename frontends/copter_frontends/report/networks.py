@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from copter.figures import percent, seconds
 from copter_frontends.policies.servers.simulation import PlacementResult
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.placement_charts import placement_charts
 from copter_frontends.report.shard_charts import shard_charts
-from copter_frontends.report.table import gap_words, number, seconds
+from copter_frontends.report.table import number
 from copter_frontends.report.traffic_charts import traffic_charts
 from copter_frontends.shards.simulation import ShardResult
 from copter_frontends.traffic.simulation import TrafficResult
@@ -83,7 +84,7 @@ def write_placement_report(results: Sequence[PlacementResult], directory: str | 
 def _times(summary: Mapping[str, Any]) -> dict[str, str]:
     gap = summary["gap"]
     return {
-        "Largest gap": "none" if gap is None else gap_words(gap["max"]),
+        "Largest gap": "none" if gap is None else percent(gap["max"]),
         "Round, median": seconds(summary["round_s"]["p50"]),
         "Round, largest": seconds(summary["round_s"]["max"]),
     }

@@ -8,9 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from copter.figures import percent, seconds, times
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.figures import render
-from copter_frontends.report.table import number, seconds
+from copter_frontends.report.table import number
 from copter_frontends.report.theme import DARK, LIGHT
 
 PAGE = "report.html"
@@ -54,7 +55,7 @@ def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
         images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
         drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
     environment = Environment(loader=FunctionLoader(text_of), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["seconds"] = seconds
+    environment.filters |= {"seconds": seconds, "percent": percent, "times": times}
     environment.filters["figure"] = number
     page = environment.get_template(template)
     return page.render(charts=drawn, style=Markup(text_of(STYLE)), **values)

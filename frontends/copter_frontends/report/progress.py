@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from copter_frontends.report.table import gap_words
+from copter.figures import percent, seconds
 from copter_frontends.simulator import RoundRecord
 
 PLAIN_LINES = 10
@@ -69,5 +69,5 @@ class LiveProgress:
         warmup = " (warm-up)" if record.warmup else ""
         return (
             f"round {self._seen}{total}{warmup}: {record.running_jobs:,} running, {record.queued_jobs:,} queued, "
-            f"{record.utilisation:.0%} of GPUs, {1e3 * record.round_s:,.0f} ms, gap {gap_words(record.gap)}"
+            f"{record.utilisation:.0%} of GPUs, {seconds(record.round_s)}, gap {percent(record.gap)}"
         )

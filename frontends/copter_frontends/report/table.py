@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from copter.figures import NONE, percent, seconds, times
 
 _STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
 _PERCENTILES = ("p50", "p95", "p99")
@@ -22,23 +23,23 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     facts.add_column("value", justify="right")
     for name, value in headline(summary):
         facts.add_row(name, value)
-    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time per round", title_justify="left")
+    stages = Table(box=box.SIMPLE_HEAD, title="wall-clock time per round", title_justify="left")
     for name in ("", *_PERCENTILES, "max"):
-        times.add_column(name, justify="right" if name else "left")
+        stages.add_column(name, justify="right" if name else "left")
     for name, key in _STAGES:
-        times.add_row(name, *(seconds(summary[key][which]) for which in (*_PERCENTILES, "max")))
+        stages.add_row(name, *(seconds(summary[key][which]) for which in (*_PERCENTILES, "max")))
     highs = summary.get("highs") or {}
     for key, value in highs.items():
         if isinstance(value, Mapping) and key.endswith("_s") and value.get("p50") is not None:
             cells = (seconds(value.get(which)) for which in (*_PERCENTILES, "max"))
-            times.add_row(f"HiGHS {key[:-2]}", *cells)
+            stages.add_row(f"HiGHS {key[:-2]}", *cells)
     if highs.get("cold_s") is not None:
         limited = " (stopped at the time limit)" if highs.get("cold_time_limit_hit") else ""
-        times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
+        stages.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
     console.print(facts)
     for note in notes(summary):
         console.print(f" {note}\n", style="dim")
-    console.print(times)
+    console.print(stages)
     edits = summary.get("edits_per_solve")
     if edits:
         counts = ", ".join(f"{edits[name]:,.1f} {name}" for name in ("added", "removed", "changed"))
@@ -47,9 +48,9 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" {name.replace('_', ' ')}: {value:,.4g}")
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
-        console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")
+        console.print(f" HiGHS's faster way (warm or cold) takes {times(ratio)} times as long as copter (median)")
     if highs.get("objective_rel_diff_max") is not None:
-        console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
+        console.print(f" objective against HiGHS: {percent(highs['objective_rel_diff_max'])} apart at most\n")
 
 
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console, title: str = "") -> None:
@@ -115,7 +116,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             "fractional jobs, p50 / max",
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
         ),
-        ("gap, p50 / max", f"{gap_words(gap['p50'])} / {gap_words(gap['max'])}"),
+        ("gap, p50 / max", f"{percent(gap['p50'])} / {percent(gap['max'])}"),
         *_fairness(summary),
         *waiting_rows(summary),
         *_deadlines(summary),
@@ -177,7 +178,7 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     judged = summary["finish_time_fairness"].get("jobs", summary["jobs_completed"])
     return [
         ("worst finish-time ρ, thesis / artifact", worst),
-        ("unfair jobs, thesis / artifact", f"{unfair} of {judged:,}" if judged else "–"),
+        ("unfair jobs, thesis / artifact", f"{unfair} of {judged:,}" if judged else NONE),
         ("largest latency ratio of completed jobs", number(summary["latency_ratio"]["max"], "{:.2f}")),
         ("latency ratio of the worst hour", number(summary["latency_ratio"].get("worst_hour"), "{:.2f}")),
         ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
@@ -229,22 +230,4 @@ def _counts(result: Mapping[str, Any], *names: str) -> str:
 
 def number(value: float | None, form: str) -> str:
     """Return a figure as text; a dash for None."""
-    return "–" if value is None else form.format(value)
-
-
-def gap_words(gap: float | None) -> str:
-    """Return a gap in percent; a dash for None, "unknown" for infinity and NaN."""
-    if gap is None:
-        return "–"
-    if not isfinite(gap):
-        return "unknown"
-    return "0%" if gap == 0 else f"{100 * gap:.2g}%" if gap >= 1e-6 else "< 0.0001%"
-
-
-def seconds(value: float | None) -> str:
-    """Return seconds as text with three digits and a suitable unit."""
-    if value is None:
-        return "–"
-    if value >= 1:
-        return f"{value:,.3g} s" if value < 1000 else f"{value:,.0f} s"
-    return f"{1e3 * value:.3g} ms" if value >= 1e-3 or value == 0 else f"{1e6 * value:.3g} µs"
+    return NONE if value is None else form.format(value)

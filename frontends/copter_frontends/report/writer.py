@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from copter.figures import percent, seconds, times
 from copter_frontends.report.charts import charts_of
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.parquet import write_tables
-from copter_frontends.report.table import gap_words, headline, notes, number, seconds
+from copter_frontends.report.table import headline, notes, number
 from copter_frontends.simulator import SimulationResult
 
 TEMPLATE = "report.html"
@@ -78,7 +79,7 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     round_s, gap = summary["round_s"], summary["gap"]
     cards = [
         ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
-        ("Gap", gap_words(gap["p50"]), f"largest {gap_words(gap['max'])}"),
+        ("Gap", percent(gap["p50"]), f"largest {percent(gap['max'])}"),
         ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
         ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
         ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),
@@ -91,7 +92,7 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             1,
             (
                 "Against HiGHS",
-                f"{ratio:,.0f}×" if ratio >= 10 else f"{ratio:.2g}×",
+                f"{times(ratio)}×",
                 "median of the times in the table below",
             ),
         )

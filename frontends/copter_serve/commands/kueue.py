@@ -65,12 +65,17 @@ def kueue_controller(**given: Any) -> int:
         )  # fmt: skip
     except QueueError as error:
         raise InputError(str(error)) from error
-    done, blind, failed = 0, "", False
+    done, blind, failed, idle = 0, "", False, ""
     try:
         while True:
             try:
                 written = controller.step()
                 failed, blind = any(each.refused for each in written), ""
+                if written:
+                    idle = ""
+                elif controller.idle() != idle:  # said again once something has changed
+                    idle = controller.idle()
+                    complain(idle)
             except QueueError as error:
                 written, failed = controller.written, True
                 if str(error) != blind:
@@ -79,7 +84,7 @@ def kueue_controller(**given: Any) -> int:
                     complain(f"{f'stopped after {count} writes' if count else 'wrote nothing'}: {error}")
             for line in lines(written, dry):
                 click.echo(line)
-            if not given["dry_run"] and not named and not failed and done == 0:
+            if not given["dry_run"] and not named and written and not failed and done == 0:
                 complain("nothing was written: name what may be, such as --write boost, or --write all")
             done += 1
             if given["steps"] is not None and done >= given["steps"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,8 @@ def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
     from copter_serve.shadow.watch import Shadow
 
     rounds = given["rounds"] or (None if is_live else 1)
+    if given["tape"] is not None and os.path.exists(given["tape"]):
+        raise InputError(f"--tape: {given['tape']} is there already: a tape begins a new file")
     try:
         page = None if given["port"] is None else LivePage(given["port"])
     except OSError as error:
@@ -114,22 +117,24 @@ def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
 
 def _end(summary: dict[str, Any], as_json: bool) -> int:
     """Print the findings; returns exit code 1 if nothing could be seen."""
+    from copter.figures import figure
     from copter_serve.queues.reservations import wait_words
 
     now = summary["now"]
     if as_json:
         print_json(summary)
     elif now is not None:
+        used, quota, could = (figure(now[each]) for each in ("used", "quota", "could"))
         click.echo(
-            f"{now['used']:g} of {now['quota']:g} {now['resource']} in use; {now['could']:g} more could be started"
+            f"{used} of {quota} {now['resource']} in use; {could} more could be started"
             f" {'now' if summary['blind_since'] is None else 'then'}, {'certified ' if now['certified'] else ''}at most"
-            f" {now['bound']:.6g}; {now['stranded']:g} are free for none that waits"
+            f" {figure(now['bound'])}; {figure(now['stranded'])} are free for none that waits"
         )
         for each in now["not_modelled"]:
             click.echo(f"  not modelled: {each}")
         for each in now["starts"]:
             where = f" on {', '.join(each['nodes'])}" if each["nodes"] else f" in {', '.join(each['flavors'])}"
-            units = f"{each['units']:g} {now['resource']}, " if each["units"] else ""
+            units = f"{figure(each['units'])} {now['resource']}, " if each["units"] else ""
             click.echo(f"  could start: {each['job']}{where} ({units}waits {wait_words(each['waits_s'])})")
         for each in now["estimates"]:
             if each["starts_in_s"]:
@@ -141,7 +146,7 @@ def _end(summary: dict[str, Any], as_json: bool) -> int:
         for each in now["overturned"]:
             click.echo(f"  was overtaken: {each['job']} by {', '.join(each['started_instead'])}")
         for each in now["scattered"]:
-            click.echo(f"  finds no node: {each['job']} needs {each['pod_needs']:g} in one piece")
+            click.echo(f"  finds no node: {each['job']} needs {figure(each['pod_needs'])} in one piece")
     return 0 if now is not None else 1
 
 

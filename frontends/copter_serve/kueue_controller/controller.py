@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from copter import Settings
+from copter.figures import counted
 from copter_serve.kueue_controller.decisions import (
     GATE,
     Decisions,
@@ -78,6 +79,8 @@ class Controller:
     decisions : Decisions
     written : list of Written
         The writes of the last step, up to where it ended.
+    waiting : int
+        Workloads that waited in the last step.
 
     Raises
     ------
@@ -95,6 +98,7 @@ class Controller:
         self.settings = settings or Settings(threads=1)
         self.decisions = Decisions()
         self.written: list[Written] = []
+        self.waiting = 0
 
     def step(self) -> list[Written]:
         """Make one step; return its writes. A write that is refused ends none of the others.
@@ -111,6 +115,7 @@ class Controller:
         checks = self.cluster.listed(f"/apis/{GROUP}/{version}/admissionchecks", optional=True)
         view = kueue_view(documents)
         rules = rules_of(documents)
+        self.waiting = sum(not each.running for each in view.jobs)
         workloads = {named(each): each for each in documents if each.get("kind") == "Workload"}
         self.decisions = decide(view, AdmissionModel(view.tree, self.settings), rules, self.strategies)
         if "gates" in self.writes:
@@ -122,6 +127,12 @@ class Controller:
         if "dispatch" in self.writes:
             self._dispatch(version, checks, workloads)
         return self.written
+
+    def idle(self) -> str:
+        """Return what the last step found, in words, where it had nothing to write."""
+        admitted, stopping = len(self.decisions.admitted), len(self.decisions.stopping)
+        stops = f", {stopping:,} more by stopping others" if stopping else ""
+        return f"nothing to write: {counted(self.waiting, 'workload')} waiting, the plan admits {admitted:,}{stops}"
 
     def _write(
         self, what: str, document: Document, plural: str, change: Document, value: str, status: bool = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +220,21 @@ class ClusterService:
                         await asyncio.wait_for(event.wait(), HEARTBEAT_S)
                     except asyncio.TimeoutError:
                         yield None
+        finally:
+            self._watchers.discard(event)
+
+    async def planned(self, within_s: float) -> None:
+        """Wait until the plan in force includes every delta acknowledged before this call, or the time is up."""
+        asked, end = self.state.sequence, time.monotonic() + within_s
+        event = asyncio.Event()
+        self._watchers.add(event)
+        try:
+            while self._streaming and (not self.book.version or self.book.header["sequence"] < asked):
+                event.clear()
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(event.wait(), max(end - time.monotonic(), 0.0))
+                if time.monotonic() >= end:
+                    return
         finally:
             self._watchers.discard(event)
 

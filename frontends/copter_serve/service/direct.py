@@ -21,6 +21,7 @@ from copter_serve.service.stepwise_json import parse_in_steps
 from copter_serve.service.tenants import tenant_of
 
 AT_ONCE = 1 << 16  # most bytes of a body that is parsed without a pause
+LONGEST_WAIT_S = 60.0  # most seconds that a request for a plan may wait
 PREFIX = "/v1/clusters/"
 BOOT = secrets.token_hex(4)
 """Part of every ETag, because editions of plans restart from zero with the service."""
@@ -74,13 +75,30 @@ class GetPlan:
         self.clusters = clusters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the plan's body and ETag, or with 304."""
-        book = self.clusters.get(scope["path_params"]["cluster"], tenant_of(scope)).book
+        """Answer with the plan's body and ETag, or with 304; ``?wait=SECONDS`` first waits for a plan that includes
+        every acknowledged delta.
+        """
+        service = self.clusters.get(scope["path_params"]["cluster"], tenant_of(scope))
+        if scope["query_string"]:
+            await service.planned(wait_of(scope["query_string"]))
+        book = service.book
         etag = f'{book.etag[:-1]}-{BOOT}"'.encode()
         if header(scope, b"if-none-match") == etag:
             await respond(send, 304, None, [(b"etag", etag)])
         else:
             await respond(send, 200, book.body(), [JSON, (b"etag", etag)])
+
+
+def wait_of(query: bytes) -> float:
+    """Return the seconds that ``wait`` of a query string asks for; 0 without it."""
+    (text,) = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait", ["0"])[-1:]
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= LONGEST_WAIT_S:
+        raise Problem(422, f"wait is {text!r}", "wait", f"give seconds from 0 to {LONGEST_WAIT_S:g}")
+    return seconds
 
 
 class Direct:

@@ -165,7 +165,10 @@ def _paths() -> Schema:
         },
         f"{root}/plan": {
             "get": _operation(
-                "The plan in force", {"200": _answer("The plan", plan), "304": _answer("As before")}, errors="401 404"
+                "The plan in force; wait=SECONDS: first wait for a plan that includes every acknowledged delta",
+                {"200": _answer("The plan", plan), "304": _answer("As before")},
+                query=("wait",),
+                errors="401 404 422",
             )
         },
         f"{root}/plan/stream": {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from copter.figures import figure, short
 from copter_frontends.report.page import STYLE, text_of
 from copter_serve.queues.reservations import wait_words
 from copter_serve.shadow.wait_estimates import ASSUMED
@@ -57,7 +58,7 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
             ),
             _section(
                 "Fragmentation: free, but in pieces",
-                f"<p>{now['stranded']:g} {escape(unit)} are free and nothing that waits can use them.</p>"
+                f"<p>{figure(now['stranded'])} {escape(unit)} are free and nothing that waits can use them.</p>"
                 + _table(now["scattered"], ("job", "queue", "pod_needs", "fullest_offer", "free")),
             ),
             _section("Held by their owners or the scheduler", _table(now["held"], ("job", "queue", "why"))),
@@ -93,13 +94,13 @@ def _facts(summary: dict[str, Any], now: dict[str, Any], unit: str) -> str:
     unused = summary["unused_unit_hours"]
     trust = "(certified)" if now["certified"] else "within the model"
     rows = {
-        "quota": f"{now['quota']:g} {unit}",
-        "in use": f"{now['used']:g}",
-        "could be started now": f"{now['could']:g}; at most {now['bound']:.6g} {trust}",
-        "jobs": f"{now['running']} run, {now['waiting']} wait",
+        "quota": f"{figure(now['quota'])} {unit}",
+        "in use": f"{figure(now['used'])}",
+        "could be started now": f"{figure(now['could'])}; at most {figure(now['bound'])} {trust}",
+        "jobs": f"{now['running']:,} run, {now['waiting']:,} wait",
         "watched": f"{wait_words(3600.0 * summary['watched_hours'])}, blind for {wait_words(summary['blind_s'])}",
-        f"{unit}-hours left unused": f"at least {unused['at_least']:.4g}, at most {unused['at_most']:.4g}",
-        "job-hours waited for nothing": f"{summary['job_hours_waited_for_nothing']:.4g}",
+        f"{unit}-hours left unused": f"at least {short(unused['at_least'], 4)}, at most {short(unused['at_most'], 4)}",
+        "job-hours waited for nothing": f"{short(summary['job_hours_waited_for_nothing'], 4)}",
     }
     return (
         "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows.items()) + "</dl>"
@@ -141,9 +142,11 @@ def _section(title: str, *parts: str) -> str:
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     if not rows:
         return "<p>None.</p>"
-    head = "".join(f"<th>{escape(name.removesuffix('_s').replace('_', ' '))}</th>" for name in names)
+    left = {name: ' class="text"' * any(isinstance(row[name], str | list) for row in rows) for name in names}
+    head = "".join(f"<th{left[name]}>{escape(name.removesuffix('_s').replace('_', ' '))}</th>" for name in names)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(name, row[name]))}</td>" for name in names) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{left[name]}>{escape(_cell(name, row[name]))}</td>" for name in names) + "</tr>"
+        for row in rows
     )
     return f"<table><tr>{head}</tr>{lines}</table>"
 
@@ -153,7 +156,7 @@ def _cell(name: str, value: Any) -> str:
         return wait_words(value)
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return figure(value) if isinstance(value, float) else str(value)
 
 
 def _list(lines: Sequence[str]) -> str:

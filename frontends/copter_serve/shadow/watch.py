@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -80,8 +81,11 @@ class Shadow:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """End the tape."""
+        """End the tape; one without a round is taken away, so that the command can be given again."""
         self._taping.__exit__(*error)
+        if self.tape is not None and not self.rounds:
+            with suppress(OSError):
+                os.unlink(self.tape)
 
     def look(self) -> str | None:
         """Make one round; return a line if the shadow has become blind or can see again, else None."""

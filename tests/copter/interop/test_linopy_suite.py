@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("linopy", reason="linopy is not installed: pip install '.[linopy]' in the checkout")
+pytest.importorskip("linopy", reason="linopy is not installed: pip install 'copter-lp[linopy]'")
 
 ROOT = Path(__file__).parents[3]
 TESTS = os.environ.get("LINOPY_TESTS", "")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyomo.environ", reason="pyomo is not installed: pip install '.[pyomo]' in the checkout")
+pytest.importorskip("pyomo.environ", reason="pyomo is not installed: pip install 'copter-lp[pyomo]'")
 pytest.importorskip("parameterized", reason="pyomo's tests need the package parameterized")
 
 from pyomo.contrib.solver.solvers import highs as peer

@@ -77,6 +77,13 @@ def test_bad_lists_of_policies_are_one_line_and_code_2(capsys, policies: str, co
     assert complaint in err
 
 
+@pytest.mark.parametrize("given", [(), ("fifo", "gavel")])
+def test_policies_that_are_not_named_are_asked_for_with_an_example(capsys, given: tuple[str, ...]):
+    code, out, err = run(capsys, "compare", *given)
+    assert (code, out) == (2, "")
+    assert err == "copter: name the policies to compare: copter compare --policies sia,fifo\n"
+
+
 def test_each_policy_has_its_own_folder(capsys, tmp_path):
     code, _, err = run(capsys, "compare", "--policies", "fifo,srtf", *SMALL, "--out", str(tmp_path / "out"))
     assert code == 0, err

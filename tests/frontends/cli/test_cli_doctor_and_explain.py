@@ -39,6 +39,14 @@ def test_the_doctor_finds_this_installation_well(capsys: pytest.CaptureFixture[s
     assert all(each["well"] for each in found.values())
 
 
+def test_the_doctor_tells_a_wheels_builds_from_one_for_this_machine(tmp_path: Path) -> None:
+    room, inside = tmp_path / "levels" / "copter" / "levels", Path("model/matrix/price.so")
+    assert doctor.level_of_build(room.parent / inside, room) == ""
+    room.mkdir(parents=True)
+    assert doctor.level_of_build(room / "x86-64-v4" / inside, room) == "x86-64-v4"
+    assert doctor.level_of_build(room.parent / inside, room) == "x86-64-v2"
+
+
 def test_the_doctor_says_what_is_broken(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "LEAST", {"numpy": (99, 0), "scipy": (1, 13)})
     monkeypatch.setattr(doctor, "of_threads", lambda: 1 / 0)

@@ -107,7 +107,8 @@ def test_a_run_resumed_as_it_was_asked_for_has_nothing_left_to_do(capsys, tmp_pa
     _, one, _ = run(
         capsys, "simulate", "fifo", "--gpus", "64", "--rounds", "8", "--warmup-rounds", "3", "--save", saved
     )
-    _, two, _ = run(capsys, "resume", saved)
+    _, two, told = run(capsys, "resume", saved)
+    assert "the run is at its end; --rounds, --hours or --to-end goes on" in told
     assert [one[name] for name in (*FIGURES, "warmup_rounds")] == [two[name] for name in (*FIGURES, "warmup_rounds")]
     _, to_end, _ = run(capsys, "resume", saved, "--to-end")
     assert to_end["jobs_completed"] == to_end["jobs_submitted"]

@@ -30,6 +30,16 @@ def test_placement_is_simulated_with_lost_and_draining_servers(capsys: pytest.Ca
     assert found["refused"] == 0
 
 
+def test_no_figure_is_cut_on_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["simulate", "placement", *FEW])
+    printed = capsys.readouterr().out
+    assert not stop.value.code
+    assert "…" not in printed
+    assert printed.splitlines()[-1].startswith("copter ")
+
+
 def test_schemes_are_compared_and_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     names = "copter,first-fit,protean"

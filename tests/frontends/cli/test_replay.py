@@ -79,6 +79,17 @@ def test_a_simulation_is_replayed_to_the_last_bit_and_verified(simulated: tuple[
     assert copter_command("verify", str(path)).stdout.startswith(f"{path}: 4 rounds, 4 accepted, 0 rejected")
 
 
+def test_a_tape_without_rounds_is_told_before_any_peer_runs(tmp_path: Path) -> None:
+    path = tmp_path / "empty.tape"
+    session = Session(Model(), Settings(threads=1))
+    session.record(path)
+    session.record(None)
+    done = copter_command("replay", str(path), "--peers", "highs,columns")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"copter: {path}: there is no round that counts\n"
+    assert copter_command("verify", str(path)).stdout == f"{path}: 0 rounds, 0 rejected\n"
+
+
 def test_peers_find_the_same_and_one_that_is_not_there_is_a_row(simulated: tuple[Path, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")
     path, _ = simulated

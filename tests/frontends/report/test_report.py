@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from copter.figures import seconds
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import MOST_POINTS, _thin, charts_of
 from copter_frontends.report.extras import MissingExtraError, check_extras
 from copter_frontends.report.figures import render
 from copter_frontends.report.progress import LiveProgress
-from copter_frontends.report.table import number, seconds
+from copter_frontends.report.table import number
 from copter_frontends.report.theme import DARK, LIGHT
 from copter_frontends.report.writer import cards_of, write_report
 from copter_frontends.simulator import Simulation, SimulationResult
@@ -167,7 +168,7 @@ def test_a_missing_package_names_the_extra(monkeypatch, result, tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.0, "0 ms"), (3.2e-6, "3.2 µs"), (0.0123, "12.3 ms"), (1.234, "1.23 s"), (2345.6, "2,346 s")],
+    [(None, "–"), (0.0, "0 s"), (3.2e-6, "3.2 µs"), (0.0123, "12.3 ms"), (1.234, "1.23 s"), (2345.6, "2,346 s")],
 )
 def test_seconds_as_text(value, text):
     assert seconds(value) == text

@@ -31,6 +31,8 @@ OUTSIDE = """[...document.querySelectorAll('.panel > *, .card > *')].filter(each
   const box = each.getBoundingClientRect(), card = each.parentElement.getBoundingClientRect();
   return box.width > 0 && (box.right > card.right + 1 || box.left < card.left - 1);
 }).map(each => each.outerHTML.slice(0, 80))"""
+RUN_OUT = """[...document.querySelectorAll('.card *, .panel td, .panel dd')].filter(
+  each => each.scrollWidth > each.clientWidth + 1 && !each.closest('.scroll')).map(each => each.textContent)"""
 COLOURS = "['color', 'backgroundColor'].map(each => getComputedStyle(document.querySelector('.panel'))[each])"
 
 
@@ -51,7 +53,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (375, "light"), (375, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1200, "light"), (1200, "dark"), (700, "light"), (375, "light"), (375, "dark")]
+)
 def test_the_report_fits_light_and_dark_wide_and_narrow(report: Path, tmp_path: Path, width: int, scheme: str) -> None:
     page = Browser(report.as_uri(), tmp_path / "profile")
     try:
@@ -64,6 +68,7 @@ def test_the_report_fits_light_and_dark_wide_and_narrow(report: Path, tmp_path: 
         assert page.value(OVERFLOW) <= 0
         assert page.value(OVERLAPS) == 0
         assert page.value(OUTSIDE) == []
+        assert page.value(RUN_OUT) == []
         ink, paper = (sum(map(int, each[4:-1].split(","))) / 3 for each in page.value(COLOURS))
         assert (ink < 60 < 200 < paper) if scheme == "light" else (paper < 60 < 200 < ink)
         if folder := os.environ.get("COPTER_PICTURES"):

@@ -92,3 +92,36 @@ def test_a_header_that_is_nearly_right_says_what_is_wrong(tmp_path: Path, conten
     with pytest.raises(TraceError) as refused:
         read_trace(kept(tmp_path, content))
     assert told in str(refused.value)
+
+
+def test_what_a_mac_adds_to_an_archive_is_passed_over(tmp_path: Path) -> None:
+    packed = zip_of({"log.csv": f"{LOG}\n{RAN}\n", "__MACOSX/._log.csv": "x", "logs/.DS_Store": "x"})
+    assert [job.name for job in read_trace(kept(tmp_path, packed)).jobs] == ["a"]
+
+
+@pytest.mark.parametrize(("local", "central", "value"), [(6, 8, 1), (8, 10, 99)])
+def test_an_archive_with_a_password_or_an_unknown_compression_is_told(
+    tmp_path: Path, local: int, central: int, value: int
+) -> None:
+    packed = bytearray(zip_of({"log.csv": f"{LOG}\n{RAN}\n"}))
+    packed[packed.find(b"PK\x03\x04") + local] = value
+    packed[packed.find(b"PK\x01\x02") + central] = value
+    with pytest.raises(TraceError, match="cannot be unpacked here"):
+        read_trace(kept(tmp_path, bytes(packed)))
+
+
+def test_odd_jobs_of_phillys_log_are_broken_lines(tmp_path: Path) -> None:
+    attempt = {"start_time": "2017-10-09 07:00:00", "end_time": "2017-10-09 08:00:00", "detail": [{"gpus": ["0"]}]}
+    job = {"vc": "v", "jobid": "a", "attempts": [attempt], "submitted_time": "2017-10-09 06:00:00"}
+    zones = {**job, "jobid": "b", "attempts": [{**attempt, "start_time": "2017-10-09 07:00:00+00:00"}]}
+    back = {**job, "jobid": "c", "attempts": [{**attempt, "end_time": "2017-10-09 06:00:00"}]}
+    trace = read_trace(kept(tmp_path, json.dumps([job, zones, back, job, {**job, "jobid": "\ud800"}])))
+    assert [each.name for each in trace.jobs] == ["a", "?"]
+    assert [each.line_number for each in trace.skipped] == [2, 3, 4]
+    assert "ends before it starts" in trace.skipped[1].reason
+    assert "was there before, as number 1" in trace.skipped[2].reason
+
+
+def test_a_part_of_a_longer_trace_begins_at_zero(tmp_path: Path) -> None:
+    trace = read_trace(kept(tmp_path, "j,worker,2,Terminated,4550879.0,4552879.0,600,29,50,T4\n"))
+    assert [job.submit_s for job in trace.jobs] == [0.0]

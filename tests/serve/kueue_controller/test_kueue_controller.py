@@ -209,6 +209,18 @@ def test_the_command(capsys: pytest.CaptureFixture[str], lab: tuple[FakeApi, str
     assert ended.value.code == 2
 
 
+def test_the_command_says_that_there_is_nothing_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    documents = two_teams()
+    with served(FakeApi(documents)) as address:
+        for more in (["--dry-run"], ["--write", "all"], []):
+            with pytest.raises(SystemExit) as ended:
+                cli.main(["kueue-controller", "--address", address, "--steps", "3", "--every", "0.01", *more])
+            assert ended.value.code == 0
+            told = capsys.readouterr()
+            assert told.out == ""
+            assert told.err == "copter: nothing to write: 2 workloads waiting, the plan admits 1\n"
+
+
 @pytest.mark.parametrize(("weight", "stops"), [(1, 2), (3, 3)])
 def test_with_fair_sharing_a_borrower_stops_who_has_the_larger_share(weight: int, stops: int) -> None:
     documents = sharing_teams(blue=weight)

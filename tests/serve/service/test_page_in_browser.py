@@ -91,6 +91,11 @@ def test_the_page_says_why_jobs_wait_and_answers_what_if(service: Served, tmp_pa
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 INK = "getComputedStyle(document.querySelector('.panel')).color"
 PAPER = "getComputedStyle(document.querySelector('.panel')).backgroundColor"
+BROKEN = """[...document.querySelectorAll('th, button')].filter(each => each.textContent.trim()).filter(each => {
+  const range = document.createRange();
+  range.selectNodeContents(each);
+  return range.getClientRects().length > each.textContent.trim().split(/\\s+/).length;
+}).map(each => each.textContent)"""
 OVERLAPS = """(() => {
   const boxes = [...document.querySelectorAll('.panel')].map(each => each.getBoundingClientRect());
   return boxes.filter((a, i) => boxes.some((b, k) => k > i && a.left < b.right - 1 && b.left < a.right - 1
@@ -123,12 +128,15 @@ def test_the_page_fits_light_and_dark_wide_and_narrow(service: Served, tmp_path:
         page.until("document.querySelectorAll('#jobs tr').length > 3 && document.querySelectorAll('#rounds *').length")
         assert page.value(OVERFLOW) <= 0
         assert page.value(OVERLAPS) == 0
+        assert page.value(BROKEN) == []
         ink, paper = lightness(page.value(INK)), lightness(page.value(PAPER))
         assert (ink < 60 < 200 < paper) if scheme == "light" else (paper < 60 < 200 < ink)
         figures = page.value(
             "document.getElementById('figures').textContent + document.getElementById('span').textContent"
         )
         assert "e-" not in figures
+        durations = page.value("[0, 3e-7, 0.0017, 0.99999, 1, 62, 5400, 200000].map(duration)")
+        assert durations == ["0 s", "0.3 µs", "1.7 ms", "1 s", "1 s", "62 s", "1.5 h", "2.31 days"]
         shown = page.value("document.querySelectorAll('#jobs tr').length")
         page.value("at('seek-jobs').value = 'job-0', at('seek-jobs').dispatchEvent(new Event('input')), 1")
         assert 0 < page.value("document.querySelectorAll('#jobs tr').length") < shown
@@ -169,6 +177,12 @@ def test_a_thousand_waiting_jobs_are_found_and_ordered(service: Served, tmp_path
             assert page.value("document.querySelector('th[data-table]').ariaSort") == order
             names = [row[0] for row in page.value(ROWS % "waiting")]
             assert names == sorted(names, reverse=order == "descending")
+        # The same by keyboard: the head has the focus, Enter orders; every button and link is in the tab's order.
+        page.value("document.querySelector('th[data-table]').focus()")
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
+        page.until("document.querySelector('th[data-table]').ariaSort == 'ascending'")
+        assert page.value("[...document.querySelectorAll('a, button, input, select')].every(e => e.tabIndex >= 0)")
         assert page.problems == []
     finally:
         page.close()

@@ -72,6 +72,26 @@ def test_etags(service: Served) -> None:
     assert headers["etag"] != tag
 
 
+def test_a_plan_is_waited_for(service: Served) -> None:
+    service.make()
+    told = service.delta({"add_jobs": [{"id": "a", "gpus": 2}]})
+    status, plan, _ = service.ask("GET", "/v1/clusters/c/plan?wait=60")
+    assert status == 200
+    assert plan["sequence"] >= told["sequence"]
+    assert plan["allocations"]["a"]["gpus"] == 2
+    begun = time.monotonic()
+    again = service.ask("GET", "/v1/clusters/c/plan?wait=60")[1]  # nothing is new: answered at once
+    assert again["sequence"] >= told["sequence"]
+    assert time.monotonic() - begun < 50.0
+    service.make("slow", react_s=0.0)
+    early = service.ask("GET", "/v1/clusters/slow/plan?wait=0.001")[1]
+    assert early["version"] in (0, 1)
+    for wrong in ("-1", "61", "nan", "soon", ""):
+        status, problem, _ = service.ask("GET", f"/v1/clusters/c/plan?wait={wrong}")
+        assert (status, problem["where"]) == (422, "wait")
+    assert service.ask("GET", "/v1/clusters/none/plan?wait=1")[0] == 404
+
+
 def test_why_right_after_the_first_delta_waits_for_the_process_to_begin(service: Served) -> None:
     service.make("soon")
     service.delta({"add_jobs": [{"id": "ns/1", "throughputs": {"a100": {"8": 8.0, "4": 5.0}}}]}, "soon")

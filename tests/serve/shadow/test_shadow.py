@@ -122,6 +122,22 @@ def test_free_in_pieces(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mistyped_file_leaves_no_tape_and_a_tape_is_not_written_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    tape = tmp_path / "shadow.tape"
+    given = ["shadow", "--kueue", str(tmp_path / "nothing.json"), "--tape", str(tape)]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert (ended.value.code, tape.exists()) == (1, False)
+    assert "cannot be read: No such file" in capsys.readouterr().err
+    tape.write_bytes(b"mine")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(given)
+    assert (ended.value.code, tape.read_bytes()) == (2, b"mine")
+    assert "is there already" in capsys.readouterr().err
+
+
 def test_the_command_writes_a_report_and_a_tape(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     objects, out, tape = tmp_path / "o.json", tmp_path / "report.html", tmp_path / "shadow.tape"
     odd = workload("b/<odd>", 1) | {"apiVersion": "kueue.x-k8s.io/v0"}
@@ -219,7 +235,7 @@ def test_the_page_says_durations_as_people_do_and_fits_a_phone() -> None:
     page = shadow_page(shadow)
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert ": 1 job could start now</h2>" in page
-    assert "<th>waits</th>" in page
-    assert "<td>5.0 h</td>" in page
+    assert ">waits</th>" in page
+    assert ">5.0 h</td>" in page
     assert "18130" not in page
     assert "<dt>watched</dt><dd>0 s, blind for 0 s</dd>" in page

@@ -207,15 +207,16 @@ def philly_job(job: Any) -> TraceJob | None:
             each for each in job["attempts"] if not {_word(each, "start_time"), _word(each, "end_time")} & NOTHING
         ]
         times = [[datetime.fromisoformat(each[end]) for end in ("start_time", "end_time")] for each in attempts]
+        spans = [(end - start).total_seconds() for start, end in times]
         gpus = [sum(len(node["gpus"]) for node in each.get("detail", ())) for each in attempts]
         submit_s = datetime.fromisoformat(job["submitted_time"]).replace(tzinfo=timezone.utc).timestamp()
-        name, tenant = str(job["jobid"]), str(job["vc"])
+        name, tenant = (str(job[key]).encode("utf-8", "replace").decode() for key in ("jobid", "vc"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadFieldError(f"not a job of Philly's log ({type(error).__name__}: {error})") from None
     if not attempts or gpus[-1] == 0:
         return None
-    duration_s = sum((end - start).total_seconds() for start, end in times)
-    if any(end < start for start, end in times):
+    duration_s = sum(spans)
+    if min(spans) < 0.0:
         raise BadFieldError("an attempt ends before it starts")
     return TraceJob(submit_s, gpus[-1], duration_s, name, tenant=tenant) if duration_s else None
 

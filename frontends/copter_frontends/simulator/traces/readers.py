@@ -44,6 +44,11 @@ _FORMATS = [
     (WORKLOAD_COLUMNS, "a Sia workload"),
     *((each.columns, each.title) for each in LINE_FORMATS),
 ]
+FROM_ANY_TIME = (
+    TraceFormat.CLUSTER_LOG,
+    TraceFormat.PAI,
+    TraceFormat.SPOT,
+)  # clock times, or seconds of a longer trace
 _EXPECTED = (
     "expected a CSV file, plain or packed by gzip, bzip2 or xz, or Philly's JSON log; copter reads "
     + ", ".join(title for _, title in _FORMATS)
@@ -129,6 +134,8 @@ def _text_of(name: str) -> str:
         raise TraceError(f"{name}: damaged {kind} ({error}); fetch it again") from None
     except (tarfile.TarError, zipfile.BadZipFile) as error:
         raise TraceError(f"{name}: damaged archive ({error}); fetch it again") from None
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a compression that Python does not know
+        raise TraceError(f"{name}: an archive that cannot be unpacked here ({error}); unpack it first") from None
     except UnicodeDecodeError as error:
         raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
 
@@ -137,17 +144,22 @@ def _out_of_archive(name: str, content: bytes) -> bytes:
     """Return the one file of a tar or zip archive, as traces are published; anything else as it is."""
     if content[_TAR_MAGIC_AT:].startswith(b"ustar"):
         with tarfile.open(fileobj=io.BytesIO(content)) as packed:
-            files = [each for each in packed.getmembers() if each.isfile()]
+            files = [each for each in packed.getmembers() if each.isfile() and not _is_hidden(each.name)]
             _check_alone(name, [(each.name, each.size) for each in files])
             stream = packed.extractfile(files[0])
             return b"" if stream is None else stream.read()
     if content.startswith(_ZIP_MAGIC):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            inside = [each for each in archive.infolist() if not each.is_dir()]
+            inside = [each for each in archive.infolist() if not each.is_dir() and not _is_hidden(each.filename)]
             _check_alone(name, [(each.filename, each.file_size) for each in inside])
             with archive.open(inside[0]) as unpacked:
                 return unpacked.read(MOST_BYTES)
     return content
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file of an archive is one that a Mac adds by itself, or hidden."""
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
 
 
 def _check_alone(name: str, files: list[tuple[str, int]]) -> None:
@@ -241,13 +253,13 @@ def _lines(name: str, line_format: LineFormat, columns: Columns, rows: _Rows) ->
         if job.name is not None:
             line_of[job.name] = line_number
         jobs.append(replace(job, line_number=line_number))
-    ordered = _from_zero(jobs) if line_format.format is TraceFormat.CLUSTER_LOG else jobs
+    ordered = _from_zero(jobs) if line_format.format in FROM_ANY_TIME else jobs
     ordered = sorted(ordered, key=lambda job: job.submit_s)
     return Trace(name, line_format.format, tuple(ordered), skipped, filtered, lacks=line_format.lacks)
 
 
 def _from_zero(jobs: list[TraceJob]) -> list[TraceJob]:
-    """Return the jobs with times from the first submission on, in place of clock times."""
+    """Return the jobs with times from the first submission on."""
     first_s = min((job.submit_s for job in jobs), default=0.0)
     return [replace(job, submit_s=job.submit_s - first_s) for job in jobs]
 
@@ -261,15 +273,19 @@ def _philly_log(name: str, text: str) -> Trace:
     jobs: list[TraceJob] = []
     skipped: list[SkippedLine] = []
     filtered = 0
+    number_of: dict[str | None, int] = {}
     for number, each in enumerate(listed, start=1):
         try:
             job = philly_job(each)
+            if job is not None and job.name in number_of:
+                raise BadFieldError(f"job {job.name!r} was there before, as number {number_of[job.name]}")
         except BadFieldError as error:
             skipped.append(SkippedLine(number, str(error)))
             continue
         if job is None:
             filtered += 1
         else:
+            number_of[job.name] = number
             jobs.append(replace(job, line_number=number))
     if not jobs:
         first = f"; the first: job {skipped[0].line_number}: {skipped[0].reason}" if skipped else ""

@@ -33,14 +33,14 @@ function number(value) {
 // Seconds in the unit that people would take.
 function duration(seconds) {
   if (!seconds) return "0 s";
-  const units = [[86400, "days"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"]];
-  const [size, name] = units.find(([each]) => seconds >= 1.5 * each || each === 1e-3);
+  const units = [[86400, "days"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
+  const [size, name] = units.find(([each]) => seconds >= (each > 1 ? 1.5 : 0.9995) * each || each === 1e-6);
   return Number(seconds / size).toLocaleString("en", { maximumSignificantDigits: 3 }) + " " + name;
 }
 
 function percent(share) {
   if (share === null || share === undefined) return "none";
-  if (share !== 0 && share < 1e-6) return "below 0.0001%";
+  if (share !== 0 && share < 1e-6) return "< 0.0001%";
   return Number(100 * share).toLocaleString("en", { maximumSignificantDigits: 2 }) + "%";
 }
 
