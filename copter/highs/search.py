@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from copter.highs import configurations
 from copter.highs.beside import Beside
 from copter.highs.configurations import Configurations, Pool, moved_prices
+from copter.highs.cuts import Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
-from copter.settings import available_threads
 
 Mask = NDArray[np.bool_]
 
@@ -29,7 +29,6 @@ LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size leave a sole processor to branch and bound
 FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
 WEAK = 0.1  # an LP with this relative gap says little of good points: branch and bound cuts them off first
-PAUSE = 9.0  # times its own time that the search of such a program leaves to branch and bound
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -45,13 +44,14 @@ LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a 
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
 NODES = 500  # branch-and-bound nodes of one neighbourhood
 FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
-REPAIRS = (40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
+REPAIRS = (0, 40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
 GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved early, or stopped by time
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
 CHOICES = "configurations"
-LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
+CUTS_SHARE = 0.8
+LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
 WAIT_S = 0.005  # seconds between two looks at the clock while branch and bound goes on alone
@@ -82,6 +82,8 @@ class Warm:
         self.prices: Floats | None = None
         self.pool: Pool | None = None
         self.is_rough = True
+        self.cuts: Cuts | None = None
+        self.cuts_s = 0.0
 
 
 class Ghost:
@@ -156,17 +158,18 @@ class Search:
         self.per_group = np.bincount(program.group[self.integers], minlength=self.groups)
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
-        self.value, self.bound, self.lp_bound = np.inf, -np.inf, -np.inf
+        self.value, self.bound, self.guess = np.inf, -np.inf, -np.inf
         self.by = ""  # what found the best point
         self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
-        self.infeasible = self.solved = self.is_large = False
+        self.basis: tuple[list[Any], list[Any]] | None = None  # of the LP, with cuts if it has some
+        self.changed = np.zeros(self.groups, dtype=bool)
+        self.infeasible = self.solved = self.is_large = self.is_cut = False  # is_cut: the LP has cuts
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
         self.beside: Beside | None = None  # branch and bound on the whole program
-        self.busy = time.process_time()  # at the last pause
         self.lock = threading.Lock()  # of the best point and bound, which two threads offer
         self.greedy = Greedy(
             self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
@@ -186,11 +189,14 @@ class Search:
         finally:
             if self.beside is not None:
                 self.beside.end()
+            if self.warm.lp is not None:
+                self._uncut()
         self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
     def _search(self) -> None:
         changed, start = self._changed(), self.task.start
+        self.changed = changed
         if start is not None and np.isfinite(start).all():
             self.offer(start, LAST)
         found = Configurations(self.program, self.lower, self.upper)
@@ -204,14 +210,11 @@ class Search:
         if not self.over():
             self._relaxed()
         if self.relaxed is not None and not self.over():
-            self._near_lp(ROUNDING_SHARE * self.share_s)
-            self._pause()
+            self._near_lp(ROUNDING_SHARE * self.left_s)
         if self.x is not None and self.relaxed is not None and not self.over():
-            self._between(START_SHARE * self.share_s)
-            self._pause()
+            self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
-                self._around(changed[self.program.group], START_SHARE * self.share_s, "changed requests")
-                self._pause()
+                self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
         if self.beside is None and not self.over():
             self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
         while not self.over():
@@ -225,7 +228,7 @@ class Search:
         """Begin branch and bound on the whole program beside this search, if it has not begun."""
         if self.beside is not None or self.infeasible:
             return
-        near = self.by == LAST or self.value - self.bound <= WEAK * abs(self.value)
+        near = self.by == LAST or not self.is_weak
         start = self.x if near and not self.is_rough else None
 
         def work(tell: Callable[[Report], None]) -> None:
@@ -248,14 +251,6 @@ class Search:
         self.better_bound(report.bound)
         self.infeasible = self.infeasible or (report.infeasible and self.x is None)
         self.solved = self.solved or (report.solved and self.x is not None)
-
-    def _pause(self) -> None:
-        """Leave a sole processor to branch and bound for a while, once there is a point of a small program."""
-        used, self.busy = time.process_time() - self.busy, time.process_time()
-        if self.beside is not None and self.yields:
-            until = min(time.perf_counter() + PAUSE * used, self.until)
-            while self.beside.is_running and (left := until - time.perf_counter()) > 0.0 and not self.over():
-                self.beside.wait(min(left, WAIT_S))
 
     def _by_configurations(self, found: Configurations) -> None:
         """Take requests' whole columns as one option each (M19), where the program has such requests."""
@@ -327,21 +322,109 @@ class Search:
         self.is_large = time.perf_counter() - began > LARGE_SHARE * limit
         if self.relaxed is None or self.over():
             return
-        raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
-        for base in (self.greedy.near(self.relaxed), raised):
-            self._moved(base, ROUNDED)
-        if self.is_rough and not self.over():
-            self._complete(raised, ROUNDED)
+        self._rounded(self.relaxed, ROUNDED)
+        if self.over():
+            return
+        self._strengthened()
         if self.over():
             return
         self._branch_beside()
-        self._pause()
-        if not self.over():
-            self._core(ROUNDING_SHARE * self.share_s)
-            self._pause()
-        if not self.over() and (self.is_rough or not self.is_large):
-            self._dive(DIVE_SHARE * self.share_s)
-            self._pause()
+        if not self.over() and not self.is_cut:  # a dive is enough then
+            self._core(ROUNDING_SHARE * self.left_s)
+        if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
+            self._dive(DIVE_SHARE * self.left_s)
+
+    def _rounded(self, x: Floats, by: str) -> None:
+        """Round an LP's point down and up, and let single moves make it hold."""
+        raised = np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
+        for base in (self.greedy.near(x), raised):
+            self._moved(base, by)
+        if not self.over() and (self.is_rough or self.is_weak):
+            self._complete(raised, by)
+
+    def _strengthened(self) -> None:
+        """Add cuts to a weak LP, those of the last program first, and round its point."""
+        warm = self.warm
+        known, warm.cuts = self._known_cuts(), None
+        for cuts in (known, None):
+            if not self.is_weak or self.over():
+                break
+            if cuts is None and self.is_small and warm.cuts_s < CUTS_SHARE * self.left_s:
+                began = time.perf_counter()
+                until = began + CUTS_SHARE * self.left_s
+                cuts = root_cuts(self._integer_program(), until, self.over, self.guess, self.value, self.better_bound)
+                spent = time.perf_counter() - began
+                if cuts is None:  # out of time, or they do not help
+                    warm.cuts_s = np.inf if time.perf_counter() < until else 2.0 * spent
+            if cuts is not None and self._cut(cuts):
+                warm.cuts, self.is_cut = cuts, True
+                self._rounded(self.relaxed, CUT)
+        if warm.cuts is None:
+            warm.cuts = known
+
+    def _known_cuts(self) -> Cuts | None:
+        """Return the last program's cuts in this one's columns, but for those of changed requests."""
+        cuts, came_from = self.warm.cuts, self.task.came_from
+        if cuts is None or came_from is None:
+            return None
+        changed = self.changed[self.program.group]
+        known = cuts.moved(came_from, (came_from >= 0) & ~changed, self.n)
+        if not changed.any():
+            return known
+        # the changed requests' own rows, beside which the others are few
+        part = sp.csr_array(self.A[:, changed])
+        own = np.flatnonzero((np.diff(part.indptr) > 0) & (np.diff(part.indptr) == np.diff(self.rows.indptr)))
+        program = self.program
+        fresh = root_cuts(
+            LinearProgram(
+                self.cost[changed], sp.csc_array(part[own]), program.row_lower[own], program.row_upper[own],
+                self.lower[changed], self.upper[changed], self.is_integer[changed],
+            ),
+            time.perf_counter() + START_SHARE * self.left_s, self.over,
+        )  # fmt: skip
+        if fresh is None:
+            return known
+        back = np.full(self.n, -1, dtype=np.int32)
+        back[changed] = np.arange(int(changed.sum()))
+        return known.joined(fresh.moved(back, changed, self.n))
+
+    def _cut(self, cuts: Cuts) -> bool:
+        """Add cuts to the LP and solve it; returns whether its point is known."""
+        lp = self.warm.lp
+        self._uncut()
+        matrix = cuts.matrix
+        lp.addRows(
+            matrix.shape[0], cuts.lower, cuts.upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32), matrix.data,
+        )  # fmt: skip
+        lp.setOptionValue("time_limit", lp.getRunTime() + max(self.left_s, LEAST_S))
+        run_highs(lp)
+        if lp.getModelStatus() != self.highspy.HighsModelStatus.kOptimal:
+            self._uncut()
+            return False
+        point, basis = lp.getSolution(), lp.getBasis()
+        self.relaxed, self.reduced = np.array(point.col_value), np.array(point.col_dual)
+        self.basis = list(basis.col_status), list(basis.row_status)
+        self.guess = float(lp.getInfo().objective_function_value)
+        return True
+
+    def _uncut(self) -> None:
+        """Take the cuts out of the LP again."""
+        rows = self.warm.lp.getNumRow()
+        if rows > self.A.shape[0]:
+            self.warm.lp.deleteRows(rows - self.A.shape[0], np.arange(self.A.shape[0], rows, dtype=np.int32))
+        self.basis = self.warm.basis
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the best point is far from what the LP, with its cuts, says."""
+        return self.value - self.guess > WEAK * abs(self.value)
+
+    def _integer_program(self) -> LinearProgram:
+        program = self.program
+        return LinearProgram(
+            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
+        )
 
     def _moved(self, base: Floats, by: str) -> None:
         """Offer a point after single moves."""
@@ -354,17 +437,6 @@ class Search:
     def left_s(self) -> float:
         """Seconds left."""
         return self.until - time.perf_counter()
-
-    @property
-    def share_s(self) -> float:
-        """Seconds left of which a part of the search may take its share: few where branch and bound needs them."""
-        return self.left_s / (1.0 + PAUSE) if self.yields else self.left_s
-
-    @property
-    def yields(self) -> bool:
-        """Whether a sole processor is left to branch and bound: a small program's point is far from the LP's bound."""
-        far = self.value - self.lp_bound > WEAK * abs(self.value)
-        return far and self.beside is not None and self.is_small and not self.is_rough and available_threads() == 1
 
     def over(self) -> bool:
         """Whether to stop: no time, told so, infeasible, or the gap is closed."""
@@ -501,8 +573,9 @@ class Search:
             point_of_lp, basis = warm.lp.getSolution(), warm.lp.getBasis()
             self.relaxed, self.reduced = np.array(point_of_lp.col_value), np.array(point_of_lp.col_dual)
             warm.basis = list(basis.col_status), list(basis.row_status)
-            self.lp_bound = float(warm.lp.getInfo().objective_function_value)
-            self.better_bound(self.lp_bound)
+            self.basis = warm.basis
+            self.guess = float(warm.lp.getInfo().objective_function_value)
+            self.better_bound(self.guess)
         elif found == status.kInfeasible:
             self.infeasible = True
         else:
@@ -511,8 +584,8 @@ class Search:
                 warm.basis = list(basis.col_status), list(basis.row_status)
             if (point := self._point_of(self.number)) is not None:
                 self.relaxed, self.reduced = point.x, point.reduced
-                self.lp_bound = point.bound
-                self.better_bound(self.lp_bound)
+                self.guess = point.bound
+                self.better_bound(self.guess)
 
     def _resolve(self, lower: Floats, upper: Floats) -> Floats | None:
         """Return the LP's point within other bounds; None if there is none below the best value, or no time."""
@@ -571,8 +644,8 @@ class Search:
     def _restore(self) -> None:
         """Give the LP its own bounds and its optimal basis again."""
         self.warm.lp.changeColsBounds(self.n, np.arange(self.n, dtype=np.int32), self.lower, self.upper)
-        if self.warm.basis is not None:
-            self._set_basis(self.warm.basis)
+        if self.basis is not None:
+            self._set_basis(self.basis)
 
     def _complete(self, x: Floats, by: str) -> bool:
         """Offer a point whose continuous columns are found anew for its rounded integer columns."""
@@ -635,11 +708,12 @@ class Search:
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
         chosen = changed.copy()
         for size in REPAIRS:
-            rows = self.broken(base)
-            touching = np.zeros(self.groups, dtype=bool)
-            touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
-            score = 2.0 * chosen + touching + self.rng.random(self.groups)
-            chosen = chosen | self._largest(score, size)
+            if size:
+                rows = self.broken(base)
+                touching = np.zeros(self.groups, dtype=bool)
+                touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
+                score = 2.0 * chosen + touching + self.rng.random(self.groups)
+                chosen = chosen | self._largest(score, size)
             if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
                 return
             if self.over():
@@ -681,9 +755,8 @@ class Search:
             if chosen.sum() > 4 * self.size:  # requests of many columns: a part of each
                 chosen &= (self.rng.random(self.n) < 2.0 * self.size / chosen.sum()) | (self.x > self.lower)
             before = self.value
-            self._around(chosen | self._loose(), min(PART_SHARE * self.share_s, PART_S), "neighbourhood")
+            self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
             idle = 0 if self.value < before else idle + 1
-            self._pause()
 
     def _touching(self) -> sp.csr_array:
         """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""
@@ -748,16 +821,14 @@ class Search:
 
     def _whole(self, seconds: float, start: Floats | None) -> None:
         """Run branch and bound on the whole program."""
-        program, statuses = self.program, self.highspy.HighsModelStatus
+        statuses = self.highspy.HighsModelStatus
         if (self.lower > self.upper).any():
             self.infeasible = True
             return
-        lp = LinearProgram(
-            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
-        )
         status = self._branch(
-            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, start, self.task.max_nodes, True
-        )
+            self._integer_program(), min(seconds, self.left_s), "branch and bound", lambda x: x, start,
+            self.task.max_nodes, True,
+        )  # fmt: skip
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
         if status == statuses.kOptimal and self.x is not None:
             self.solved = True
