@@ -210,7 +210,7 @@ class Search:
         if not self.over():
             self._relaxed()
         if self.relaxed is not None and not self.over():
-            self._near_lp(ROUNDING_SHARE * self.left_s)
+            self._near_lp((DIVE_SHARE if self.is_cut else ROUNDING_SHARE) * self.left_s)
         if self.x is not None and self.relaxed is not None and not self.over():
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
@@ -307,8 +307,18 @@ class Search:
             self._moved(base, LAST if holds else REPAIRED)
             if not holds and not self.warm.is_rough and not self.over():
                 self._repair(start, changed)
-        if self.x is None and not self.over():
-            self._moved(self.greedy.free_point(), GREEDY)
+        if self.is_rough and not self.over():
+            self._from_nothing()
+
+    def _from_nothing(self) -> None:
+        """Find a point without LP and start: by single moves in the rows' order, and the heaviest rows first; without
+        any, by those that mend most, whatever they cost.
+        """
+        base = self.greedy.free_point()
+        for price in (None, self.cost, np.zeros(self.n)):
+            if self.over() or (price is not None and self.x is not None and not price.any()):
+                return
+            self._moved(base, GREEDY, price)
 
     def _relaxed(self) -> None:
         """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
@@ -426,10 +436,11 @@ class Search:
             self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
         )
 
-    def _moved(self, base: Floats, by: str) -> None:
-        """Offer a point after single moves."""
-        reduced = None if self.relaxed is None else self.reduced
-        found = self.greedy.point(base, reduced, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
+    def _moved(self, base: Floats, by: str, price: Floats | None = None) -> None:
+        """Offer a point after single moves, ordered by prices of columns: the LP's reduced costs if it is solved."""
+        if price is None and self.relaxed is not None:
+            price = self.reduced
+        found = self.greedy.point(base, price, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
         if found is not None:
             self.offer(found, by)
 
