@@ -20,6 +20,7 @@ from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
+from copter.settings import available_threads
 
 Mask = NDArray[np.bool_]
 
@@ -335,6 +336,8 @@ class Search:
         self._rounded(self.relaxed, ROUNDED)
         if self.over():
             return
+        if available_threads() > 1:
+            self._branch_beside()
         self._strengthened()
         if self.over():
             return
@@ -357,7 +360,7 @@ class Search:
         warm = self.warm
         known, warm.cuts = self._known_cuts(), None
         for cuts in (known, None):
-            if not self.is_weak or self.over():
+            if self.is_rough or not self.is_weak or self.over():
                 break
             if cuts is None and self.is_small and warm.cuts_s < CUTS_SHARE * self.left_s:
                 began = time.perf_counter()
