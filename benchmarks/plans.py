@@ -16,12 +16,14 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import own_clock
 from plan_families import FAMILIES, Family
 from plan_families_unseen import UNSEEN
 
@@ -202,6 +204,12 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+OWN_CLOCK = (
+    "Other work ran on the machine. So time is that of a clock which stands still while another program has the "
+    "processor (`benchmarks/own_clock.c`), for all three alike.\n\n"
+)
+
+
 def page(rows: list[Row], command: str, note: str) -> str:
     """Return the page with the table and what it sums up to."""
     compared = [row for row in rows if not math.isnan(row.mean)]
@@ -239,8 +247,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="file of the page")
     parser.add_argument("--json", type=Path, help="file of all rounds; those that are in it are not played again")
-    parser.add_argument("--note", default="", help="a paragraph of the page, such as what else the machine did")
+    parser.add_argument("--own-clock", action="store_true", help="leave out the time that other programs take")
     given = parser.parse_args()
+    if given.own_clock and not own_clock.is_here():
+        sys.exit(own_clock.again())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     families = UNSEEN if given.unseen else FAMILIES
@@ -264,7 +274,8 @@ def main() -> None:
     command += " --unseen" if given.unseen else ""
     command += f" --families {given.families}" if given.families else ""
     command += f" --seed {given.seed}" if given.seed != 1 else ""
-    note = f"{given.note}\n\n" if given.note else ""
+    command += " --own-clock" if given.own_clock else ""
+    note = OWN_CLOCK if given.own_clock else ""
     text = page([rows[name, deadline] for name in names for deadline in deadlines], command, note)
     print(text)
     if given.write is not None:

@@ -54,11 +54,8 @@ class Cuts:
         kept = np.bincount(rows.row[place[rows.col] < 0], minlength=rows.shape[0]) == 0
         at = kept[rows.row]
         number = np.cumsum(kept) - 1
-        matrix = sp.csr_array(
-            (rows.data[at], (number[rows.row[at]], place[rows.col[at]])), shape=(int(kept.sum()), n)
-        )
+        matrix = sp.csr_array((rows.data[at], (number[rows.row[at]], place[rows.col[at]])), shape=(int(kept.sum()), n))
         return Cuts(matrix, self.lower[kept], self.upper[kept])
-
 
     def joined(self, other: Cuts) -> Cuts:
         """Return the cuts of both."""

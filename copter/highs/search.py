@@ -369,9 +369,9 @@ class Search:
                 spent = time.perf_counter() - began
                 if cuts is None:  # out of time, or they do not help
                     warm.cuts_s = np.inf if time.perf_counter() < until else 2.0 * spent
-            if cuts is not None and self._cut(cuts):
+            if cuts is not None and (x := self._cut(cuts)) is not None:
                 warm.cuts, self.is_cut = cuts, True
-                self._rounded(self.relaxed, CUT)
+                self._rounded(x, CUT)
         if warm.cuts is None:
             warm.cuts = known
 
@@ -401,8 +401,8 @@ class Search:
         back[changed] = np.arange(int(changed.sum()))
         return known.joined(fresh.moved(back, changed, self.n))
 
-    def _cut(self, cuts: Cuts) -> bool:
-        """Add cuts to the LP and solve it; returns whether its point is known."""
+    def _cut(self, cuts: Cuts) -> Floats | None:
+        """Add cuts to the LP and solve it; returns its point, None if that is not known in time."""
         lp = self.warm.lp
         self._uncut()
         matrix = cuts.matrix
@@ -414,12 +414,12 @@ class Search:
         run_highs(lp)
         if lp.getModelStatus() != self.highspy.HighsModelStatus.kOptimal:
             self._uncut()
-            return False
+            return None
         point, basis = lp.getSolution(), lp.getBasis()
         self.relaxed, self.reduced = np.array(point.col_value), np.array(point.col_dual)
         self.basis = list(basis.col_status), list(basis.row_status)
         self.guess = float(lp.getInfo().objective_function_value)
-        return True
+        return self.relaxed
 
     def _uncut(self) -> None:
         """Take the cuts out of the LP again."""
