@@ -166,6 +166,7 @@ class Search:
         self.reduced: Floats = np.zeros(self.n)
         self.basis: tuple[list[Any], list[Any]] | None = None  # of the LP, with cuts if it has some
         self.changed = np.zeros(self.groups, dtype=bool)
+        self.pool: Pool | None = None  # the last task's
         self.infeasible = self.solved = self.is_large = self.is_cut = False  # is_cut: the LP has cuts
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
@@ -180,6 +181,7 @@ class Search:
 
     def run(self) -> None:
         """Search, and report the end."""
+        self._move_warm()
         try:
             if self.task.tree_only:
                 self._load()
@@ -195,9 +197,21 @@ class Search:
         self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
+    def _move_warm(self) -> None:
+        """Bring what the last tasks have left into this program's columns and rows, whether it is used or not."""
+        warm, columns, rows = self.warm, self.task.came_from, self.task.rows_from
+        self.changed = self._changed()
+        self.pool, warm.pool = warm.pool, None
+        if columns is None or rows is None:
+            self.pool = warm.prices = warm.cuts = None
+            return
+        if warm.prices is not None:
+            warm.prices = moved_prices(warm.prices, rows)
+        if warm.cuts is not None:
+            warm.cuts = warm.cuts.moved(columns, (columns >= 0) & ~self.changed[self.program.group], self.n)
+
     def _search(self) -> None:
-        changed, start = self._changed(), self.task.start
-        self.changed = changed
+        changed, start = self.changed, self.task.start
         if start is not None and np.isfinite(start).all():
             self.offer(start, LAST)
         found = Configurations(self.program, self.lower, self.upper)
@@ -255,11 +269,9 @@ class Search:
 
     def _by_configurations(self, found: Configurations) -> None:
         """Take requests' whole columns as one option each (M19), where the program has such requests."""
-        known = moved_prices(self.warm.prices, self.task.rows_from, self.A.shape[0])
-        pool, self.warm.prices, self.warm.pool = self.warm.pool, None, None
         if not found.is_fit:
             return
-        if found.generate(known, self._in(GENERATION_SHARE), self.over, pool, self.task.came_from):
+        if found.generate(self.warm.prices, self._in(GENERATION_SHARE), self.over, self.pool, self.task.came_from):
             self._among(found)
         self.warm.prices, self.warm.pool = found.prices, found.pool()
 
@@ -358,7 +370,7 @@ class Search:
     def _strengthened(self) -> None:
         """Add cuts to a weak LP, those of the last program first, and round its point."""
         warm = self.warm
-        known, warm.cuts = self._known_cuts(), None
+        known = self._known_cuts() if warm.cuts is not None else None
         for cuts in (known, None):
             if self.is_rough or not self.is_weak or self.over():
                 break
@@ -372,17 +384,11 @@ class Search:
             if cuts is not None and (x := self._cut(cuts)) is not None:
                 warm.cuts, self.is_cut = cuts, True
                 self._rounded(x, CUT)
-        if warm.cuts is None:
-            warm.cuts = known
 
     def _known_cuts(self) -> Cuts | None:
-        """Return the last program's cuts in this one's columns, but for those of changed requests."""
-        cuts, came_from = self.warm.cuts, self.task.came_from
-        if cuts is None or came_from is None:
-            return None
-        changed = self.changed[self.program.group]
-        known = cuts.moved(came_from, (came_from >= 0) & ~changed, self.n)
-        if not changed.any():
+        """Return the last program's cuts, and new ones of the requests that have changed."""
+        known, changed = self.warm.cuts, self.changed[self.program.group]
+        if known is None or not changed.any():
             return known
         # the changed requests' own rows, beside which the others are few
         part = sp.csr_array(self.A[:, changed])
