@@ -27,9 +27,9 @@ Mask = NDArray[np.bool_]
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
-SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size leave a sole processor to branch and bound
+SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size get cuts
 FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
-WEAK = 0.1  # an LP with this relative gap says little of good points: branch and bound cuts them off first
+WEAK = 0.1  # an LP with this relative gap says little of good points: it gets cuts
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -51,7 +51,7 @@ BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive ro
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
 CHOICES = "configurations"
-CUTS_SHARE = 0.8
+CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
 LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
@@ -74,6 +74,10 @@ class Warm:
         The best of these configurations.
     is_rough : bool
         Whether the last task ended without a point, or with one that was found without LP and start.
+    cuts : Cuts or None
+        Cuts of the last program.
+    cuts_s : float
+        Seconds that must be there for cuts to be sought; infinite once they have hardly closed the gap.
     """
 
     def __init__(self) -> None:
