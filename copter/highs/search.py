@@ -365,11 +365,15 @@ class Search:
 
     def _rounded(self, x: Floats, by: str) -> None:
         """Round an LP's point down and up, and let single moves make it hold."""
-        raised = np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
+        raised = self._raised(x)
         for base in (self.greedy.near(x), raised):
             self._moved(base, by)
         if not self.over() and (self.is_rough or self.is_weak):
             self._complete(raised, by)
+
+    def _raised(self, x: Floats) -> Floats:
+        """Return a point with its integer columns rounded up."""
+        return np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
 
     def _strengthened(self) -> None:
         """Add cuts to a weak LP, those of the last program first, and round its point."""
@@ -626,7 +630,8 @@ class Search:
 
     def _dive(self, seconds: float) -> None:
         """Round fractional columns in batches, the surest first, and solve the LP again after each."""
-        x, share, back, until = self.relaxed, BATCH, 0, time.perf_counter() + seconds
+        x, share, back, last, until = self.relaxed, BATCH, 0, self.n, time.perf_counter() + seconds
+        deepest = None
         lower, upper = self.lower.copy(), self.upper.copy()
         for _ in range(DIVE_STEPS):
             if x is None or back > STEPS_BACK or self.over() or time.perf_counter() > until:
@@ -638,8 +643,12 @@ class Search:
                 if not self.offer(x, "dive"):
                     self._complete(x, "dive")
                 break
-            # columns of 0 or 1 are rounded up, since their requests need one of them; counts to the nearest number
-            up = (above >= 0.5) | (self.upper[self.integers] - self.lower[self.integers] <= 1.0)
+            if self.is_cut:
+                self.offer(self._raised(x), "dive")
+            # columns of 0 or 1 are rounded up, since their requests need one of them; counts to the nearest number, and
+            # all where cuts make the LP's fractions tell something, as long as they become fewer
+            binary, stalls = self.upper[self.integers] - self.lower[self.integers] <= 1.0, len(split) >= last
+            up, last = (above >= 0.5) | (binary & (stalls or not self.is_cut)), len(split)
             certain = np.where(up, above, 1.0 - above)
             order = split[np.argsort(-certain[split], kind="stable")]
             count = max(1, int(share * len(split)), int((certain[split] > SURE).sum()) if share > 0.0 else 1)
@@ -662,8 +671,11 @@ class Search:
                     low[picked] = np.ceil(x[picked])
                 deeper = self._resolve(low, high)
             lower, upper, x = low, high, deeper
+            deepest = x if x is not None else deepest
             share = min(BATCH, 2.0 * share + LEAST_BATCH)
         self._restore()
+        if self.is_cut and deepest is not None and not self.over():
+            self._complete(self._raised(deepest), "dive")
 
     def _restore(self) -> None:
         """Give the LP its own bounds and its optimal basis again."""
@@ -828,10 +840,16 @@ class Search:
             return False
         # sums of what is fixed have rounding errors, which must not make a part infeasible
         low, high = np.minimum(low, high), np.maximum(low, high)
+        matrix, low, high = part[rows], low[rows], high[rows]
+        if self.is_cut and (cuts := self.warm.cuts) is not None:
+            strong, used = sp.csr_array(cuts.matrix[:, free]), cuts.matrix @ kept
+            rows = np.flatnonzero(np.diff(strong.indptr))
+            matrix = sp.vstack([matrix, strong[rows]])
+            low = np.concatenate((low, (cuts.lower - used)[rows]))
+            high = np.concatenate((high, (cuts.upper - used)[rows]))
         lp = LinearProgram(
-            self.cost[free], sp.csc_array(part[rows]), low[rows], high[rows], self.lower[free], self.upper[free],
-            self.is_integer[free],
-        )  # fmt: skip
+            self.cost[free], sp.csc_array(matrix), low, high, self.lower[free], self.upper[free], self.is_integer[free]
+        )
         known = self.x is not None and np.array_equal(self.x[~free], base[~free])
 
         def whole(x: Floats) -> Floats:
