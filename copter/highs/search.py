@@ -230,6 +230,8 @@ class Search:
             self._relaxed()
         if self.relaxed is not None and not self.over():
             self._near_lp((DIVE_SHARE if self.is_cut else ROUNDING_SHARE) * self.left_s)
+        if not self.over():
+            self._branch_beside()
         if self.x is not None and self.relaxed is not None and not self.over():
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
@@ -242,6 +244,11 @@ class Search:
             if self.beside is None or not self.beside.is_running:
                 return
             self.beside.wait(min(self.left_s, WAIT_S))
+
+    @property
+    def waits(self) -> bool:
+        """Whether branch and bound waits for the search: cuts are known, and it would take half of the processor."""
+        return self.warm.cuts is not None and available_threads() == 1
 
     def _branch_beside(self) -> None:
         """Begin branch and bound on the whole program beside this search, if it has not begun."""
@@ -340,7 +347,7 @@ class Search:
     def _relaxed(self) -> None:
         """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
         began, limit = time.perf_counter(), self.left_s
-        if not self.is_rough:
+        if not self.is_rough and not self.waits:
             self._branch_beside()
         self._relax(FIRST_LP_SHARE * limit if self.is_rough else limit)
         if self.relaxed is None and not self.over():
@@ -357,7 +364,8 @@ class Search:
         self._strengthened()
         if self.over():
             return
-        self._branch_beside()
+        if not self.waits:
+            self._branch_beside()
         if not self.over() and not self.is_cut:  # a dive is enough then
             self._core(ROUNDING_SHARE * self.left_s)
         if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
