@@ -311,6 +311,8 @@ class Hunt:
                 self.why_ended = "interrupted" if self.ask.interrupted() else "ended by the callback"
                 self.is_ended = True
                 return
+        if not first:
+            tree.stop()  # the last check needs the processor
         self._heard(tree.reports())  # what came at the last moment
         self._check()
         if finished:
