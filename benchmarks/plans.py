@@ -218,7 +218,7 @@ def page(rows: list[Row], command: str, note: str) -> str:
     behind, only = sum(row.behind for row in rows), sum(row.only_theirs for row in rows)
     more = sum(row.ours for row in rows) - sum(row.theirs for row in rows)
     return (
-        "# Plans beside HiGHS's\n\n"
+        f"# Plans {'for unseen families ' if ' --unseen' in command else ''}beside HiGHS's\n\n"
         f"Made by `{command}`. Each round changes about 1% of a family's requests; the session, HiGHS from nothing and "
         "HiGHS from its last point get the same program, deadline and gap (1e-4) in turn, one thread each, on one "
         "processor. HiGHS's better answer counts; no commercial solver was run. A plan of either side counts if it was "

@@ -207,7 +207,8 @@ class Search:
         self.changed = self._changed()
         self.pool, warm.pool = warm.pool, None
         if columns is None or rows is None:
-            self.pool = warm.prices = warm.cuts = None
+            self.pool = warm.prices = warm.cuts = None  # another session's
+            warm.cuts_s = 0.0
             return
         if warm.prices is not None:
             warm.prices = moved_prices(warm.prices, rows)

@@ -251,6 +251,15 @@ def test_cuts_that_hardly_close_the_gap_are_given_up() -> None:
     assert root_cuts(lp, until, lambda: True) is None
 
 
+def test_cuts_given_up_are_sought_again_in_the_next_session() -> None:
+    """A process that one session leaves to the next looked for no cuts any more, once they had been in vain."""
+    whole, warm = set_ups(4, 1), Warm()
+    warm.cuts_s = INF
+    task = Task(1, whole, None, None, None, 20.0, 1e-4)
+    Search(task, whole, warm, lambda _: False, lambda _: None, lambda _: None).run()
+    assert warm.cuts is not None
+
+
 def test_bounds_from_cuts_are_below_the_optimum() -> None:
     whole = set_ups(3, 2)
     search = search_of(whole)
