@@ -20,7 +20,7 @@ from copter.problem.checker import check
 from copter.shims.checked import require_feasible
 from tests.adversary import enumerated, interrupted, taped, worths
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
-from tests.adversary.plans import added, edited, judged
+from tests.adversary.plan_judge import added, edited, judged
 from tests.copter.random_programs import KINDS, random_program
 from tests.copter.session.test_durability import killed
 
