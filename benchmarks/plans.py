@@ -1,13 +1,13 @@
 """Plans of many kinds of models beside HiGHS's: the same deadline, one thread each, warm rounds with churn.
 
-    python benchmarks/plans.py --rounds 60 --deadlines 0.1,1,5 --write docs/results/plans.md
+    python benchmarks/plans.py --rounds 60 --deadlines 0.1,1,5 --json rounds.json --write docs/results/plans.md
 
 Each round changes about 1% of a family's requests. Then three get the same program and deadline in turn, on one
 processor: a session, HiGHS from nothing, and HiGHS from the last point that it found (in the same columns; new ones are
 zero). HiGHS's better answer counts. A plan counts for either side if it was there by the deadline and GRACE: HiGHS runs
 far over its limit on some programs, and what it finds then comes too late for a round. Processes and imports are ready
 before the first round; everything else, such as building HiGHS's program from the model, is not counted for HiGHS, and
-counted for the session.
+counted for the session. A run that was ended goes on from the rounds in its `--json` file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import own_clock
 from plan_families import FAMILIES, Family
 from plan_families_unseen import UNSEEN
 
@@ -202,7 +204,13 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def page(rows: list[Row], command: str) -> str:
+OWN_CLOCK = (
+    "Other work ran on the machine. So time is that of a clock which stands still while another program has the "
+    "processor (`benchmarks/own_clock.c`), for all three alike.\n\n"
+)
+
+
+def page(rows: list[Row], command: str, note: str) -> str:
     """Return the page with the table and what it sums up to."""
     compared = [row for row in rows if not math.isnan(row.mean)]
     weight = sum(min(row.ours, row.theirs) for row in compared)
@@ -210,12 +218,13 @@ def page(rows: list[Row], command: str) -> str:
     behind, only = sum(row.behind for row in rows), sum(row.only_theirs for row in rows)
     more = sum(row.ours for row in rows) - sum(row.theirs for row in rows)
     return (
-        "# Plans beside HiGHS's\n\n"
+        f"# Plans {'for unseen families ' if ' --unseen' in command else ''}beside HiGHS's\n\n"
         f"Made by `{command}`. Each round changes about 1% of a family's requests; the session, HiGHS from nothing and "
         "HiGHS from its last point get the same program, deadline and gap (1e-4) in turn, one thread each, on one "
         "processor. HiGHS's better answer counts; no commercial solver was run. A plan of either side counts if it was "
         "there by 1.05 times the deadline. The full run, which takes hours, has "
         "`--rounds 60 --deadlines 0.1,1,5`. Losses are in bold.\n\n"
+        f"{note}"
         f"Over all rounds: objectives better by {100.0 * (mean - 1.0):+.2f}% in the geometric mean of the rounds in "
         f"which both have a plan; worse than HiGHS's by more than 0.5% in {behind} of {sum(row.rounds for row in rows)}"
         f" rounds; {more:+d} plans more than HiGHS, and none where HiGHS has one in {only} rounds.\n\n"
@@ -230,36 +239,47 @@ def page(rows: list[Row], command: str) -> str:
 def main() -> None:
     """Play all families and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--rounds", default="60", help="of each deadline, or one number for all")
     parser.add_argument("--deadlines", default="0.1,1,5")
     parser.add_argument("--families", default="", help="names, or their beginnings (default: all)")
     parser.add_argument("--unseen", action="store_true", help="the families that plans were not made for")
     parser.add_argument("--churn", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="file of the page")
-    parser.add_argument("--json", type=Path, help="file of all rounds")
+    parser.add_argument("--json", type=Path, help="file of all rounds; those that are in it are not played again")
+    parser.add_argument("--own-clock", action="store_true", help="leave out the time that other programs take")
     given = parser.parse_args()
+    if given.own_clock and not own_clock.is_here():
+        sys.exit(own_clock.again())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    rows, every = [], {}
     families = UNSEEN if given.unseen else FAMILIES
-    for name in [name for name in families if any(name.startswith(part) for part in given.families.split(","))]:
-        sense = families[name](given.seed).model.sense
-        for deadline in map(float, given.deadlines.split(",")):
-            played = rounds_of(name, deadline, given.rounds, given.churn, given.seed)
-            rows.append(row_of(name, deadline, sense, played))
-            every[f"{name} {deadline:g}"] = [[each[:3] for each in one] for one in played]
-            print(table(rows[-1:]).splitlines()[-1], flush=True)
+    names = [name for name in families if any(name.startswith(part) for part in given.families.split(","))]
+    deadlines, counts = given.deadlines.split(","), given.rounds.split(",")
+    counts = counts if len(counts) > 1 else counts * len(deadlines)
+    rows = dict[tuple[str, str], Row]()
+    every = json.loads(given.json.read_text("utf-8")) if given.json is not None and given.json.exists() else {}
+    for deadline, count in zip(deadlines, counts, strict=True):
+        for name in names:
+            sense, key = families[name](given.seed).model.sense, f"{name} {deadline} s, {count} rounds"
+            if key not in every:
+                played = rounds_of(name, float(deadline), int(count), given.churn, given.seed)
+                every[key] = [[each[:3] for each in one] for one in played]
+                if given.json is not None:
+                    given.json.write_text(json.dumps(every), encoding="utf-8")
+            played = [Round(*(Answer(*each) for each in one)) for one in every[key]]
+            rows[name, deadline] = row_of(name, float(deadline), sense, played)
+            print(table([rows[name, deadline]]).splitlines()[-1], flush=True)
     command = f"python benchmarks/plans.py --rounds {given.rounds} --deadlines {given.deadlines}"
     command += " --unseen" if given.unseen else ""
     command += f" --families {given.families}" if given.families else ""
     command += f" --seed {given.seed}" if given.seed != 1 else ""
-    text = page(rows, command)
+    command += " --own-clock" if given.own_clock else ""
+    note = OWN_CLOCK if given.own_clock else ""
+    text = page([rows[name, deadline] for name in names for deadline in deadlines], command, note)
     print(text)
     if given.write is not None:
         given.write.write_text(text, encoding="utf-8")
-    if given.json is not None:
-        given.json.write_text(json.dumps(every), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,9 @@ def main() -> None:
                     inbox.search.run()
                 else:
                     by_scipy(task, program, tell)
-            except (MemoryError, RuntimeError, ValueError, TypeError):
+            except BrokenPipeError:
+                raise
+            except Exception:  # no fault of one task may end those that follow
                 warm.__init__()  # type: ignore[misc]
                 tell(Report(task.number, finished=True))
 

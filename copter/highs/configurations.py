@@ -457,10 +457,6 @@ class Configurations:
         return lp, kept
 
 
-def moved_prices(prices: Floats | None, rows_from: NDArray[np.int32] | None, m: int) -> Floats | None:
-    """Return the last program's prices in the rows of this one; None if nothing is known."""
-    if prices is None:
-        return None
-    if rows_from is None:
-        return prices if len(prices) == m else None
-    return np.where(rows_from >= 0, prices[np.maximum(rows_from, 0)], 0.0)
+def moved_prices(prices: Floats, rows_from: NDArray[np.int32]) -> Floats:
+    """Return the last program's prices in the rows of this one; new rows have none."""
+    return np.where(rows_from >= 0, prices[np.maximum(rows_from, 0)], 0.0) if len(prices) else np.zeros(len(rows_from))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from copter.highs import configurations
 from copter.highs.beside import Beside
 from copter.highs.configurations import Configurations, Pool, moved_prices
+from copter.highs.cuts import Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
@@ -26,10 +27,9 @@ Mask = NDArray[np.bool_]
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
-SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size leave a sole processor to branch and bound
+SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size get cuts
 FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
-WEAK = 0.1  # an LP with this relative gap says little of good points: branch and bound cuts them off first
-PAUSE = 9.0  # times its own time that the search of such a program leaves to branch and bound
+WEAK = 0.1  # an LP with this relative gap says little of good points: it gets cuts
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
 CORE_RANK = 6  # columns of each request that the LP splits, in the first core
@@ -45,13 +45,14 @@ LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a 
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
 NODES = 500  # branch-and-bound nodes of one neighbourhood
 FIRST_SIZE, LEAST_SIZE = 300, 20  # integer columns of a neighbourhood: of the first one, and at least
-REPAIRS = (40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
+REPAIRS = (0, 40, 300, 1_200)  # integer columns of the programs that repair the last plan, until one has a point
 GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved early, or stopped by time
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
 CHOICES = "configurations"
-LAST, REPAIRED, ROUNDED = "last plan", "last plan repaired", "rounded LP"
+CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
+LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
 WAIT_S = 0.005  # seconds between two looks at the clock while branch and bound goes on alone
@@ -73,6 +74,10 @@ class Warm:
         The best of these configurations.
     is_rough : bool
         Whether the last task ended without a point, or with one that was found without LP and start.
+    cuts : Cuts or None
+        Cuts of the last program.
+    cuts_s : float
+        Seconds that must be there for cuts to be sought; infinite once they have hardly closed the gap.
     """
 
     def __init__(self) -> None:
@@ -82,6 +87,8 @@ class Warm:
         self.prices: Floats | None = None
         self.pool: Pool | None = None
         self.is_rough = True
+        self.cuts: Cuts | None = None
+        self.cuts_s = 0.0
 
 
 class Ghost:
@@ -156,17 +163,19 @@ class Search:
         self.per_group = np.bincount(program.group[self.integers], minlength=self.groups)
         self.rng = np.random.default_rng(1)
         self.x: Floats | None = None
-        self.value, self.bound, self.lp_bound = np.inf, -np.inf, -np.inf
+        self.value, self.bound, self.guess = np.inf, -np.inf, -np.inf
         self.by = ""  # what found the best point
         self.is_rough = True  # whether the best point is missing, or found without LP and start
         self.relaxed: Floats | None = None  # the LP's point
         self.reduced: Floats = np.zeros(self.n)
-        self.infeasible = self.solved = self.is_large = False
+        self.basis: tuple[list[Any], list[Any]] | None = None  # of the LP, with cuts if it has some
+        self.changed = np.zeros(self.groups, dtype=bool)
+        self.pool: Pool | None = None  # the last task's
+        self.infeasible = self.solved = self.is_large = self.is_cut = False  # is_cut: the LP has cuts
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
         self.beside: Beside | None = None  # branch and bound on the whole program
-        self.busy = time.process_time()  # at the last pause
         self.lock = threading.Lock()  # of the best point and bound, which two threads offer
         self.greedy = Greedy(
             self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer, self.cost
@@ -176,6 +185,7 @@ class Search:
 
     def run(self) -> None:
         """Search, and report the end."""
+        self._move_warm()
         try:
             if self.task.tree_only:
                 self._load()
@@ -186,11 +196,27 @@ class Search:
         finally:
             if self.beside is not None:
                 self.beside.end()
+            if self.warm.lp is not None:
+                self._uncut()
         self.warm.is_rough = self.is_rough
         self._tell(Report(self.number, None, self.bound, "", self.infeasible, finished=True, solved=self.solved))
 
+    def _move_warm(self) -> None:
+        """Bring what the last tasks have left into this program's columns and rows, whether it is used or not."""
+        warm, columns, rows = self.warm, self.task.came_from, self.task.rows_from
+        self.changed = self._changed()
+        self.pool, warm.pool = warm.pool, None
+        if columns is None or rows is None:
+            self.pool = warm.prices = warm.cuts = None  # another session's
+            warm.cuts_s = 0.0
+            return
+        if warm.prices is not None:
+            warm.prices = moved_prices(warm.prices, rows)
+        if warm.cuts is not None:
+            warm.cuts = warm.cuts.moved(columns, (columns >= 0) & ~self.changed[self.program.group], self.n)
+
     def _search(self) -> None:
-        changed, start = self._changed(), self.task.start
+        changed, start = self.changed, self.task.start
         if start is not None and np.isfinite(start).all():
             self.offer(start, LAST)
         found = Configurations(self.program, self.lower, self.upper)
@@ -204,14 +230,13 @@ class Search:
         if not self.over():
             self._relaxed()
         if self.relaxed is not None and not self.over():
-            self._near_lp(ROUNDING_SHARE * self.share_s)
-            self._pause()
+            self._near_lp((DIVE_SHARE if self.is_cut else ROUNDING_SHARE) * self.left_s)
+        if not self.over():
+            self._branch_beside()
         if self.x is not None and self.relaxed is not None and not self.over():
-            self._between(START_SHARE * self.share_s)
-            self._pause()
+            self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
-                self._around(changed[self.program.group], START_SHARE * self.share_s, "changed requests")
-                self._pause()
+                self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
         if self.beside is None and not self.over():
             self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
         while not self.over():
@@ -221,11 +246,16 @@ class Search:
                 return
             self.beside.wait(min(self.left_s, WAIT_S))
 
+    @property
+    def waits(self) -> bool:
+        """Whether branch and bound waits for the search: cuts are known, and it would take half of the processor."""
+        return self.warm.cuts is not None and available_threads() == 1
+
     def _branch_beside(self) -> None:
         """Begin branch and bound on the whole program beside this search, if it has not begun."""
         if self.beside is not None or self.infeasible:
             return
-        near = self.by == LAST or self.value - self.bound <= WEAK * abs(self.value)
+        near = self.by == LAST or not self.is_weak
         start = self.x if near and not self.is_rough else None
 
         def work(tell: Callable[[Report], None]) -> None:
@@ -249,21 +279,11 @@ class Search:
         self.infeasible = self.infeasible or (report.infeasible and self.x is None)
         self.solved = self.solved or (report.solved and self.x is not None)
 
-    def _pause(self) -> None:
-        """Leave a sole processor to branch and bound for a while, once there is a point of a small program."""
-        used, self.busy = time.process_time() - self.busy, time.process_time()
-        if self.beside is not None and self.yields:
-            until = min(time.perf_counter() + PAUSE * used, self.until)
-            while self.beside.is_running and (left := until - time.perf_counter()) > 0.0 and not self.over():
-                self.beside.wait(min(left, WAIT_S))
-
     def _by_configurations(self, found: Configurations) -> None:
         """Take requests' whole columns as one option each (M19), where the program has such requests."""
-        known = moved_prices(self.warm.prices, self.task.rows_from, self.A.shape[0])
-        pool, self.warm.prices, self.warm.pool = self.warm.pool, None, None
         if not found.is_fit:
             return
-        if found.generate(known, self._in(GENERATION_SHARE), self.over, pool, self.task.came_from):
+        if found.generate(self.warm.prices, self._in(GENERATION_SHARE), self.over, self.pool, self.task.came_from):
             self._among(found)
         self.warm.prices, self.warm.pool = found.prices, found.pool()
 
@@ -312,13 +332,23 @@ class Search:
             self._moved(base, LAST if holds else REPAIRED)
             if not holds and not self.warm.is_rough and not self.over():
                 self._repair(start, changed)
-        if self.x is None and not self.over():
-            self._moved(self.greedy.free_point(), GREEDY)
+        if self.is_rough and not self.over():
+            self._from_nothing()
+
+    def _from_nothing(self) -> None:
+        """Find a point without LP and start: by single moves in the rows' order, and the heaviest rows first; without
+        any, by those that mend most, whatever they cost.
+        """
+        base = self.greedy.free_point()
+        for price in (None, self.cost, np.zeros(self.n)):
+            if self.over() or (price is not None and self.x is not None and not price.any()):
+                return
+            self._moved(base, GREEDY, price)
 
     def _relaxed(self) -> None:
         """Solve the LP; look for points near it by single moves, in its core, and by a dive for a share of the time."""
         began, limit = time.perf_counter(), self.left_s
-        if not self.is_rough:
+        if not self.is_rough and not self.waits:
             self._branch_beside()
         self._relax(FIRST_LP_SHARE * limit if self.is_rough else limit)
         if self.relaxed is None and not self.over():
@@ -327,26 +357,116 @@ class Search:
         self.is_large = time.perf_counter() - began > LARGE_SHARE * limit
         if self.relaxed is None or self.over():
             return
-        raised = np.clip(np.where(self.is_integer, np.ceil(self.relaxed - WHOLE), self.relaxed), self.lower, self.upper)
-        for base in (self.greedy.near(self.relaxed), raised):
-            self._moved(base, ROUNDED)
-        if self.is_rough and not self.over():
-            self._complete(raised, ROUNDED)
+        self._rounded(self.relaxed, ROUNDED)
         if self.over():
             return
-        self._branch_beside()
-        self._pause()
-        if not self.over():
-            self._core(ROUNDING_SHARE * self.share_s)
-            self._pause()
-        if not self.over() and (self.is_rough or not self.is_large):
-            self._dive(DIVE_SHARE * self.share_s)
-            self._pause()
+        if available_threads() > 1:
+            self._branch_beside()
+        self._strengthened()
+        if self.over():
+            return
+        if not self.waits:
+            self._branch_beside()
+        if not self.over() and not self.is_cut:  # a dive is enough then
+            self._core(ROUNDING_SHARE * self.left_s)
+        if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
+            self._dive(DIVE_SHARE * self.left_s)
 
-    def _moved(self, base: Floats, by: str) -> None:
-        """Offer a point after single moves."""
-        reduced = None if self.relaxed is None else self.reduced
-        found = self.greedy.point(base, reduced, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
+    def _rounded(self, x: Floats, by: str) -> None:
+        """Round an LP's point down and up, and let single moves make it hold."""
+        raised = self._raised(x)
+        for base in (self.greedy.near(x), raised):
+            self._moved(base, by)
+        if not self.over() and (self.is_rough or self.is_weak):
+            self._complete(raised, by)
+
+    def _raised(self, x: Floats) -> Floats:
+        """Return a point with its integer columns rounded up."""
+        return np.clip(np.where(self.is_integer, np.ceil(x - WHOLE), x), self.lower, self.upper)
+
+    def _strengthened(self) -> None:
+        """Add cuts to a weak LP, those of the last program first, and round its point."""
+        warm = self.warm
+        known = self._known_cuts() if warm.cuts is not None else None
+        for cuts in (known, None):
+            if self.is_rough or not self.is_weak or self.over():
+                break
+            if cuts is None and self.is_small and warm.cuts_s < CUTS_SHARE * self.left_s:
+                began = time.perf_counter()
+                until = began + CUTS_SHARE * self.left_s
+                cuts = root_cuts(self._integer_program(), until, self.over, self.guess, self.value, self.better_bound)
+                spent = time.perf_counter() - began
+                if cuts is None:  # out of time, or they do not help
+                    warm.cuts_s = np.inf if time.perf_counter() < until else 2.0 * spent
+            if cuts is not None and (x := self._cut(cuts)) is not None:
+                warm.cuts, self.is_cut = cuts, True
+                self._rounded(x, CUT)
+
+    def _known_cuts(self) -> Cuts | None:
+        """Return the last program's cuts, and new ones of the requests that have changed."""
+        known, changed = self.warm.cuts, self.changed[self.program.group]
+        if known is None or not changed.any():
+            return known
+        # the changed requests' own rows, beside which the others are few
+        part = sp.csr_array(self.A[:, changed])
+        own = np.flatnonzero((np.diff(part.indptr) > 0) & (np.diff(part.indptr) == np.diff(self.rows.indptr)))
+        program = self.program
+        fresh = root_cuts(
+            LinearProgram(
+                self.cost[changed], sp.csc_array(part[own]), program.row_lower[own], program.row_upper[own],
+                self.lower[changed], self.upper[changed], self.is_integer[changed],
+            ),
+            time.perf_counter() + START_SHARE * self.left_s, self.over,
+        )  # fmt: skip
+        if fresh is None:
+            return known
+        back = np.full(self.n, -1, dtype=np.int32)
+        back[changed] = np.arange(int(changed.sum()))
+        return known.joined(fresh.moved(back, changed, self.n))
+
+    def _cut(self, cuts: Cuts) -> Floats | None:
+        """Add cuts to the LP and solve it; returns its point, None if that is not known in time."""
+        lp = self.warm.lp
+        self._uncut()
+        matrix = cuts.matrix
+        lp.addRows(
+            matrix.shape[0], cuts.lower, cuts.upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32), matrix.data,
+        )  # fmt: skip
+        lp.setOptionValue("time_limit", lp.getRunTime() + max(self.left_s, LEAST_S))
+        run_highs(lp)
+        if lp.getModelStatus() != self.highspy.HighsModelStatus.kOptimal:
+            self._uncut()
+            return None
+        point, basis = lp.getSolution(), lp.getBasis()
+        self.relaxed, self.reduced = np.array(point.col_value), np.array(point.col_dual)
+        self.basis = list(basis.col_status), list(basis.row_status)
+        self.guess = float(lp.getInfo().objective_function_value)
+        return self.relaxed
+
+    def _uncut(self) -> None:
+        """Take the cuts out of the LP again."""
+        rows = self.warm.lp.getNumRow()
+        if rows > self.A.shape[0]:
+            self.warm.lp.deleteRows(rows - self.A.shape[0], np.arange(self.A.shape[0], rows, dtype=np.int32))
+        self.basis = self.warm.basis
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the best point is far from what the LP, with its cuts, says."""
+        return self.value - self.guess > WEAK * abs(self.value)
+
+    def _integer_program(self) -> LinearProgram:
+        program = self.program
+        return LinearProgram(
+            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
+        )
+
+    def _moved(self, base: Floats, by: str, price: Floats | None = None) -> None:
+        """Offer a point after single moves, ordered by prices of columns: the LP's reduced costs if it is solved."""
+        if price is None and self.relaxed is not None:
+            price = self.reduced
+        found = self.greedy.point(base, price, time.perf_counter() + GREEDY_SHARE * min(self.left_s, 60.0))
         if found is not None:
             self.offer(found, by)
 
@@ -354,17 +474,6 @@ class Search:
     def left_s(self) -> float:
         """Seconds left."""
         return self.until - time.perf_counter()
-
-    @property
-    def share_s(self) -> float:
-        """Seconds left of which a part of the search may take its share: few where branch and bound needs them."""
-        return self.left_s / (1.0 + PAUSE) if self.yields else self.left_s
-
-    @property
-    def yields(self) -> bool:
-        """Whether a sole processor is left to branch and bound: a small program's point is far from the LP's bound."""
-        far = self.value - self.lp_bound > WEAK * abs(self.value)
-        return far and self.beside is not None and self.is_small and not self.is_rough and available_threads() == 1
 
     def over(self) -> bool:
         """Whether to stop: no time, told so, infeasible, or the gap is closed."""
@@ -501,8 +610,9 @@ class Search:
             point_of_lp, basis = warm.lp.getSolution(), warm.lp.getBasis()
             self.relaxed, self.reduced = np.array(point_of_lp.col_value), np.array(point_of_lp.col_dual)
             warm.basis = list(basis.col_status), list(basis.row_status)
-            self.lp_bound = float(warm.lp.getInfo().objective_function_value)
-            self.better_bound(self.lp_bound)
+            self.basis = warm.basis
+            self.guess = float(warm.lp.getInfo().objective_function_value)
+            self.better_bound(self.guess)
         elif found == status.kInfeasible:
             self.infeasible = True
         else:
@@ -511,8 +621,8 @@ class Search:
                 warm.basis = list(basis.col_status), list(basis.row_status)
             if (point := self._point_of(self.number)) is not None:
                 self.relaxed, self.reduced = point.x, point.reduced
-                self.lp_bound = point.bound
-                self.better_bound(self.lp_bound)
+                self.guess = point.bound
+                self.better_bound(self.guess)
 
     def _resolve(self, lower: Floats, upper: Floats) -> Floats | None:
         """Return the LP's point within other bounds; None if there is none below the best value, or no time."""
@@ -529,7 +639,8 @@ class Search:
 
     def _dive(self, seconds: float) -> None:
         """Round fractional columns in batches, the surest first, and solve the LP again after each."""
-        x, share, back, until = self.relaxed, BATCH, 0, time.perf_counter() + seconds
+        x, share, back, last, until = self.relaxed, BATCH, 0, self.n, time.perf_counter() + seconds
+        deepest = None
         lower, upper = self.lower.copy(), self.upper.copy()
         for _ in range(DIVE_STEPS):
             if x is None or back > STEPS_BACK or self.over() or time.perf_counter() > until:
@@ -541,8 +652,12 @@ class Search:
                 if not self.offer(x, "dive"):
                     self._complete(x, "dive")
                 break
-            # columns of 0 or 1 are rounded up, since their requests need one of them; counts to the nearest number
-            up = (above >= 0.5) | (self.upper[self.integers] - self.lower[self.integers] <= 1.0)
+            if self.is_cut:
+                self.offer(self._raised(x), "dive")
+            # columns of 0 or 1 are rounded up, since their requests need one of them; counts to the nearest number, and
+            # all where cuts make the LP's fractions tell something, as long as they become fewer
+            binary, stalls = self.upper[self.integers] - self.lower[self.integers] <= 1.0, len(split) >= last
+            up, last = (above >= 0.5) | (binary & (stalls or not self.is_cut)), len(split)
             certain = np.where(up, above, 1.0 - above)
             order = split[np.argsort(-certain[split], kind="stable")]
             count = max(1, int(share * len(split)), int((certain[split] > SURE).sum()) if share > 0.0 else 1)
@@ -565,14 +680,17 @@ class Search:
                     low[picked] = np.ceil(x[picked])
                 deeper = self._resolve(low, high)
             lower, upper, x = low, high, deeper
+            deepest = x if x is not None else deepest
             share = min(BATCH, 2.0 * share + LEAST_BATCH)
         self._restore()
+        if self.is_cut and deepest is not None and not self.over():
+            self._complete(self._raised(deepest), "dive")
 
     def _restore(self) -> None:
         """Give the LP its own bounds and its optimal basis again."""
         self.warm.lp.changeColsBounds(self.n, np.arange(self.n, dtype=np.int32), self.lower, self.upper)
-        if self.warm.basis is not None:
-            self._set_basis(self.warm.basis)
+        if self.basis is not None:
+            self._set_basis(self.basis)
 
     def _complete(self, x: Floats, by: str) -> bool:
         """Offer a point whose continuous columns are found anew for its rounded integer columns."""
@@ -635,11 +753,12 @@ class Search:
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
         chosen = changed.copy()
         for size in REPAIRS:
-            rows = self.broken(base)
-            touching = np.zeros(self.groups, dtype=bool)
-            touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
-            score = 2.0 * chosen + touching + self.rng.random(self.groups)
-            chosen = chosen | self._largest(score, size)
+            if size:
+                rows = self.broken(base)
+                touching = np.zeros(self.groups, dtype=bool)
+                touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
+                score = 2.0 * chosen + touching + self.rng.random(self.groups)
+                chosen = chosen | self._largest(score, size)
             if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
                 return
             if self.over():
@@ -681,9 +800,8 @@ class Search:
             if chosen.sum() > 4 * self.size:  # requests of many columns: a part of each
                 chosen &= (self.rng.random(self.n) < 2.0 * self.size / chosen.sum()) | (self.x > self.lower)
             before = self.value
-            self._around(chosen | self._loose(), min(PART_SHARE * self.share_s, PART_S), "neighbourhood")
+            self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
             idle = 0 if self.value < before else idle + 1
-            self._pause()
 
     def _touching(self) -> sp.csr_array:
         """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""
@@ -731,10 +849,16 @@ class Search:
             return False
         # sums of what is fixed have rounding errors, which must not make a part infeasible
         low, high = np.minimum(low, high), np.maximum(low, high)
+        matrix, low, high = part[rows], low[rows], high[rows]
+        if self.is_cut and (cuts := self.warm.cuts) is not None:
+            strong, used = sp.csr_array(cuts.matrix[:, free]), cuts.matrix @ kept
+            rows = np.flatnonzero(np.diff(strong.indptr))
+            matrix = sp.vstack([matrix, strong[rows]])
+            low = np.concatenate((low, (cuts.lower - used)[rows]))
+            high = np.concatenate((high, (cuts.upper - used)[rows]))
         lp = LinearProgram(
-            self.cost[free], sp.csc_array(part[rows]), low[rows], high[rows], self.lower[free], self.upper[free],
-            self.is_integer[free],
-        )  # fmt: skip
+            self.cost[free], sp.csc_array(matrix), low, high, self.lower[free], self.upper[free], self.is_integer[free]
+        )
         known = self.x is not None and np.array_equal(self.x[~free], base[~free])
 
         def whole(x: Floats) -> Floats:
@@ -748,16 +872,14 @@ class Search:
 
     def _whole(self, seconds: float, start: Floats | None) -> None:
         """Run branch and bound on the whole program."""
-        program, statuses = self.program, self.highspy.HighsModelStatus
+        statuses = self.highspy.HighsModelStatus
         if (self.lower > self.upper).any():
             self.infeasible = True
             return
-        lp = LinearProgram(
-            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
-        )
         status = self._branch(
-            lp, min(seconds, self.left_s), "branch and bound", lambda x: x, start, self.task.max_nodes, True
-        )
+            self._integer_program(), min(seconds, self.left_s), "branch and bound", lambda x: x, start,
+            self.task.max_nodes, True,
+        )  # fmt: skip
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
         if status == statuses.kOptimal and self.x is not None:
             self.solved = True

@@ -35,7 +35,7 @@ WHOLE = 1e-6  # the LP's point is tried as a plan if its integer columns are thi
 LEAST_S = 1e-3  # seconds that the LP gets at least
 FIRST_SHARE = 0.6  # share of the time in which the child has a sole processor for itself, until its first point
 LP_SHARE = 0.15  # share of the time left for the LP on a sole processor
-FIRST_OVER = 5.0  # an LP goes on after its time for this many times what the program's arrays take, until that is known
+FIRST_OVER = 20.0  # until it is known, an LP goes on after its time for this many times what the arrays take
 MOST_END_SHARE = 0.2  # most of the time that is kept for the plan of a point
 FADE = 0.7  # factor on such times in each round that does not need them
 CHECK_SHARE = 0.1  # share of the time for checks of points in exact arithmetic, but for the first and the last
@@ -154,7 +154,8 @@ class TreeRoad:
 
     def _solved(self, solve: Callable[[float], Solution], seconds: float, lp: LinearProgram) -> Solution:
         """Solve the LP, and learn how long it goes on after its time: its point is checked then."""
-        if seconds < LEAST_S and available_threads() == 1:  # the search needs the processor for what is left
+        if seconds < max(LEAST_S, self._over_s or 0.0) and available_threads() == 1:
+            # it would go on for longer than it may take, while the search needs the processor
             self._over_s = FADE * (self._over_s or 0.0)
             return unsolved(lp)
         began, seconds = time.perf_counter(), max(seconds, LEAST_S)
@@ -310,6 +311,8 @@ class Hunt:
                 self.why_ended = "interrupted" if self.ask.interrupted() else "ended by the callback"
                 self.is_ended = True
                 return
+        if not first:
+            tree.stop()  # the last check needs the processor
         self._heard(tree.reports())  # what came at the last moment
         self._check()
         if finished:

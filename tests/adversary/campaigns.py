@@ -18,9 +18,9 @@ from copter.highs.lp import highs_lp
 from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
 from copter.shims.checked import require_feasible
-from tests.adversary import interrupted, taped, worths
+from tests.adversary import enumerated, interrupted, taped, worths
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
-from tests.adversary.plans import added, edited, judged
+from tests.adversary.plan_judge import added, edited, judged
 from tests.copter.random_programs import KINDS, random_program
 from tests.copter.session.test_durability import killed
 
@@ -249,6 +249,7 @@ def allowed_s(deadline_s: float) -> float:
 CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "linear programs, judged and against HiGHS": (10_000, lambda: programs),
     "edited sessions, plans in exact arithmetic": (2_000, lambda: sessions),
+    "tiny models of which every plan is known, three rounds": (1_700, lambda: enumerated.trial),
     "flows over many links, cold and edited, against HiGHS": (3_000, lambda: networks),
     "damaged files of nine formats": (5_000, lambda: files),
     "processes killed while they save": (1_000, lambda: kills),

@@ -1,8 +1,9 @@
 """The long run: python -m tests.adversary.long_run [--share 0.1] [--first 0] [--only kill]; what was tried and held.
 
-10,000 linear programs, 2,000 sessions, 3,000 networks, 5,000 damaged files, 1,000 kills, 500 solves at each of six
-deadlines, 20,000 calls that are interrupted, 30,000 that a timer ends, 10,000 tapes, 2,000 lies, 100,000 solves with
-concave worths and 2,000 recorded rounds; --share takes a part of each, --only the campaigns with that in their names.
+10,000 linear programs, 2,000 sessions, 5,000 tiny models, 3,000 networks, 5,000 damaged files, 1,000 kills, 500 solves
+at each of six deadlines, 20,000 calls that are interrupted, 30,000 that a timer ends, 10,000 tapes, 2,000 lies, 100,000
+solves with concave worths and 2,000 recorded rounds; --share takes a part of each, --only the campaigns with that in
+their names.
 """
 
 from __future__ import annotations

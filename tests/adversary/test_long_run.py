@@ -12,7 +12,7 @@ from tests.adversary.fuzz import loop
 from tests.adversary.long_run import by_kind, told
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 
-FEW = (30, 4, 12, 80, 1, 12, 99, 2, 40, 10, 8, 1)
+FEW = (30, 4, 20, 12, 80, 1, 12, 99, 2, 40, 10, 8, 1)
 
 
 @pytest.mark.parametrize(("name", "count"), list(zip(CAMPAIGNS, FEW, strict=True)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from copter import EditNotAllowedError, InvalidDataError, Model, NoPlanError, Session, Settings, Solution
 from copter.shims import IntegerPlan, RoundingShim
 from copter.testing import sia_like_model
-from tests.adversary.plans import added, edited, judged
+from tests.adversary.plan_judge import added, edited, judged
 
 SHIMS = ("rounding", "dive", "exact")
 

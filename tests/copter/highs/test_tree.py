@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from copter.highs.cuts import root_cuts
 from copter.highs.search import Ghost, Search, Warm
 from copter.highs.tree import Point, Program, Report, Task, Tree, given_back, taken
 
@@ -176,6 +177,153 @@ def test_the_parent_s_point_stands_in_for_the_lp() -> None:
     search._relax(60.0)
     assert search.relaxed is not None
     assert search.bound == pytest.approx(-7.0)
+
+
+def set_ups(items: int, seed: int) -> Program:
+    """Quantities that need dear set-ups, by item and period; all items share a machine: the LP hardly pays for them."""
+    rng, t = np.random.default_rng(seed), 6
+    eye, zero = np.eye(t), np.zeros((t, t))
+    balance = np.hstack([eye, zero, np.eye(t, k=-1) - eye])  # made + stock before - stock = demand
+    opened = np.hstack([eye, -400.0 * eye, zero])
+    own = sp.block_diag([np.vstack([balance, opened])] * items)
+    machine = np.hstack([np.hstack([eye, 30.0 * eye, zero])] * items)
+    demand = rng.integers(20, 90, (items, t)).astype(float)
+    low = np.concatenate([np.full(t, -INF), *(np.append(each, np.full(t, -INF)) for each in demand)])
+    high = np.concatenate([np.full(t, 130.0 * items), *(np.append(each, np.zeros(t)) for each in demand)])
+    cost = np.concatenate([
+        np.concatenate([np.full(t, 0.1), np.full(t, float(rng.integers(100, 300))), np.ones(t)]) for _ in range(items)
+    ])  # fmt: skip
+    upper = np.tile(np.concatenate([np.full(t, 400.0), np.ones(t), np.full(t, 1e4)]), items)
+    return Program(
+        cost, sp.csc_array(sp.vstack([machine, own])), low, high, np.zeros(len(cost)), upper,
+        np.tile(np.repeat([False, True, False], t), items), np.repeat(np.arange(items, dtype=np.int32), 3 * t),
+    )  # fmt: skip
+
+
+def test_cuts_make_a_weak_lp_tell_good_points_and_stay_for_the_next_task() -> None:
+    whole = set_ups(8, 0)
+    search = search_of(whole)
+    search._move_warm()
+    search._load()
+    search._relax(60.0)
+    assert search.relaxed is not None
+    weak = search.guess
+    search._rounded(search.relaxed, "rounded LP")
+    rounded = search.value
+    search._strengthened()
+    assert search.is_cut
+    assert search.guess > weak + 0.5 * (search.value - weak)
+    assert search.value < 0.9 * rounded
+    assert search.holds(search.x)
+    search._uncut()
+    # one request's demand changes: its cuts are found anew, all others are kept
+    side = whole.row_lower.copy()
+    side[6] += 10.0
+    high = whole.row_upper.copy()
+    high[6] += 10.0
+    edited = Program(
+        whole.cost, None, side, high, whole.col_lower, whole.col_upper, whole.integrality, whole.group
+    )  # fmt: skip
+    full = Program(
+        whole.cost, whole.matrix, side, high, whole.col_lower, whole.col_upper, whole.integrality, whole.group
+    )  # fmt: skip
+    columns, rows = (np.arange(k, dtype=np.int32) for k in (len(whole.cost), len(side)))
+    task = Task(2, edited, columns, rows, search.x, 20.0, 1e-4)
+    before = search.warm.cuts
+    assert before is not None
+    again = Search(task, full, search.warm, lambda _: False, lambda _: None, lambda _: None)
+    again._move_warm()
+    assert again.changed.tolist() == [True] + [False] * 7
+    kept = search.warm.cuts
+    assert kept is not None
+    assert 0 < kept.matrix.shape[0] < before.matrix.shape[0]
+    assert np.bincount(kept.matrix.indices, minlength=len(whole.cost))[:18].sum() == 0
+    known = again._known_cuts()
+    assert known is not None
+    assert np.bincount(known.matrix.indices, minlength=len(whole.cost))[:18].sum() > 0
+
+
+def test_cuts_that_hardly_close_the_gap_are_given_up() -> None:
+    lp = search_of(set_ups(4, 1))._integer_program()
+    until = time.perf_counter() + 20.0
+    assert root_cuts(lp, until, lambda: False) is not None
+    assert root_cuts(lp, until, lambda: False, 0.0, 1e12) is None
+    assert root_cuts(lp, until, lambda: True) is None
+
+
+def test_cuts_given_up_are_sought_again_in_the_next_session() -> None:
+    """A process that one session leaves to the next looked for no cuts any more, once they had been in vain."""
+    whole, warm = set_ups(4, 1), Warm()
+    warm.cuts_s = INF
+    task = Task(1, whole, None, None, None, 20.0, 1e-4)
+    Search(task, whole, warm, lambda _: False, lambda _: None, lambda _: None).run()
+    assert warm.cuts is not None
+
+
+def test_bounds_from_cuts_are_below_the_optimum() -> None:
+    whole = set_ups(3, 2)
+    search = search_of(whole)
+    search.run()
+    assert search.solved
+    bounds: list[float] = []
+    root_cuts(search._integer_program(), time.perf_counter() + 20.0, lambda: False, better_bound=bounds.append)
+    assert bounds
+    assert max(bounds) <= search.value * (1.0 + 1e-4)
+
+
+def test_what_is_kept_moves_with_every_task_even_with_those_that_do_not_use_it() -> None:
+    """Prices of two tasks ago were taken for the last task's, and their rows were missing in it."""
+    first = program([5.0, 4.0, 3.0], [4.0, 3.0, 2.0], 5.0)
+    warm = Warm()
+    rows = sp.csc_array(np.vstack([first.matrix.toarray(), np.ones((1, 3)), np.eye(3)]))  # type: ignore[union-attr]
+    two = Program(
+        first.cost, rows, np.full(5, -INF), np.array([5.0, 2.0, 1.0, 1.0, 1.0]), np.zeros(3), np.ones(3),
+        np.ones(3, dtype=bool), first.group,
+    )  # fmt: skip
+
+    def done(task: Task) -> Search:
+        search = Search(task, task.program, warm, lambda _: False, lambda _: None, lambda _: None)
+        search.run()
+        assert search.solved
+        return search
+
+    done(Task(1, first, None, None, None, 20.0, 1e-4))
+    warm.prices = np.array([1.0])
+    columns = np.arange(3, dtype=np.int32)
+    done(Task(2, two, columns, np.array([0, -1, -1, -1, -1], np.int32), None, 20.0, 1e-4, tree_only=True))
+    assert warm.prices is not None
+    assert len(warm.prices) == 5
+    done(Task(3, two, columns, np.array([4, 3, 2, 1, 0], np.int32), None, 20.0, 1e-4))
+
+
+def test_first_points_are_the_best_of_several_orders() -> None:
+    """Bins of 10 and things of 6, 6, 4, 4: by the order of the rows, light ones first, three bins are opened."""
+    weights = [4.0, 4.0, 6.0, 6.0]
+    bins, n = 4, 5
+    own = np.kron(np.eye(bins), [[*weights, -10.0]])
+    each = np.hstack([np.hstack([np.eye(4), np.zeros((4, 1))])] * bins)
+    whole = Program(
+        np.tile([0.0, 0.0, 0.0, 0.0, 1.0], bins), sp.csc_array(np.vstack([each, own])),
+        np.concatenate([np.ones(4), np.full(bins, -INF)]), np.concatenate([np.ones(4), np.zeros(bins)]),
+        np.zeros(bins * n), np.ones(bins * n), np.ones(bins * n, dtype=bool),
+        np.repeat(np.arange(bins, dtype=np.int32), n),
+    )  # fmt: skip
+    search = search_of(whole)
+    search._from_nothing()
+    assert search.value == 2.0
+
+
+def test_a_first_point_where_what_costs_least_leads_nowhere() -> None:
+    """A thing's steps must be in order, and the first ones tried bar the others: only leaving it out mends all rows."""
+    rows = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, -1.0, 0.0], [-1.0, 2.0, 0.0]])
+    whole = Program(
+        np.array([0.0, 0.0, 9.0]), sp.csc_array(rows), np.array([1.0, 1.0, -INF, -INF]),
+        np.array([1.0, 1.0, 0.0, 0.0]), np.zeros(3), np.ones(3), np.ones(3, dtype=bool), np.zeros(3, np.int32),
+    )  # fmt: skip
+    search = search_of(whole)
+    search._from_nothing()
+    assert search.x is not None
+    assert search.x.tolist() == [0.0, 0.0, 1.0]
 
 
 def test_a_value_below_all_points_is_of_none() -> None:
