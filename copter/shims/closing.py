@@ -18,7 +18,7 @@ MOST_COLUMNS = 5_000  # models with more columns are not searched: visiting all 
 MOST_USES = 50_000  # models with more columns times rows are not searched
 MOST_OPEN = 64  # limit on the requests that have more than one option for a better plan
 MOST_ROWS = 256  # models with more rows are not searched
-MARGIN = 1e-9  # allowance for rounding, as a share of the summed sizes
+MARGIN = 1e-9  # allowance for units, as a share of their sizes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Places = NDArray[np.intp]
@@ -49,7 +49,8 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     value, fixed = draft.value(), float(draft.terms().sum() - options.costs_now(draft).sum())
     paid = float(prices @ left)
     least = fixed + options.best.sum() - paid
-    margin = MARGIN * (1.0 + abs(value) + abs(fixed) + np.abs(options.best).sum() + paid)
+    sizes_of_terms = 1.0 + abs(value) + abs(fixed) + float(np.abs(options.best).sum()) + paid
+    margin = 8.0 * (columns + rows + 16) * float(np.finfo(float).eps) * sizes_of_terms  # what sums of so many are off
     budget = value - least + margin
     kept = options.within(budget)
     if kept is None:

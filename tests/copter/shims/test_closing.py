@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from copter import IntegerStatus, Model, Session
@@ -30,6 +30,7 @@ def best_by_enumeration(counts: list[float], requests: list[tuple[list[float], n
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["max", "min"]), st.booleans(), st.booleans())
+@example(7465, "min", False, False)  # an offset that cancels the objective: relative gaps show the margin of the bound
 @settings(max_examples=300, deadline=None)
 def test_small_plans_are_the_best_there_are(seed: int, sense: str, fix: bool, gives: bool) -> None:
     """Also where options give units back (`gives`): what does not fit now may fit after a later request."""
