@@ -96,7 +96,8 @@ bench-suite: $(VENV)/.benchmark
 bench-compare: $(VENV)/.benchmark
 	@test -n "$(BEFORE)" -a -n "$(AFTER)" \
 	  || { echo "bench-compare needs two commits: make bench-compare BEFORE=COMMIT AFTER=COMMIT" >&2; exit 1; }
-	@cd benchmarks && ../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed $(BEFORE) $(AFTER)
+	@cd benchmarks; told=$$(../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed \
+	  "$(BEFORE)" "$(AFTER)") || { echo "$$told"; exit 1; }; echo "$${told:-No benchmark of both differs by more than 10%}"
 
 # The tapes of the suite (hours for all of them), and every installed solver on each: docs/measured.md.
 tapes: $(VENV)/.benchmark

@@ -47,8 +47,8 @@ class LiveProgress:
             ]
             self._bar = Progress(*done, console=self._console, transient=True)
             self._bar.start()
-            total, done = (self._rounds, self._before) if self._rounds else (self._jobs or 1, 0)
-            self._task = self._bar.add_task("simulate", total=float(total), completed=done, line="starting")
+            total, before = (self._rounds, self._before) if self._rounds else (self._jobs or 1, 0)
+            self._task = self._bar.add_task("simulate", total=float(total), completed=before, line="starting")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

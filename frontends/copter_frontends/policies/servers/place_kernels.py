@@ -68,9 +68,9 @@ def place_by_score(rule, board, shapes, price, capacity, jobs, order, mark):  # 
     heap = [(np.float32(0.0), np.int64(0)) for _ in range(0)]
     shape, size = -1, 0
     states = np.empty(board.made[0] + len(order), dtype=np.int64)  # those with servers, and what placing makes of them
-    for state in range(board.made[0]):
-        if board.state_count[state] > 0:
-            states[size] = state
+    for made in range(board.made[0]):
+        if board.state_count[made] > 0:
+            states[size] = made
             size += 1
     for task in order:
         if shapes.like[jobs.shape[task]] != shape:
