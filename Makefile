@@ -6,6 +6,8 @@ PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml \
   $(shell sed -n 's|^    "\(.*\)",$$|copter/\1.py|p' setup.py)
 FUZZ_S ?= 3600
+BENCH  ?=
+QUICK  ?= --quick
 MUTANTS ?= $(shell date +%Y%m%d)
 VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
@@ -82,16 +84,20 @@ simulate-faults: $(VENV)/.test
 fuzz: $(VENV)/.test
 	PYTHONPATH=.:frontends $(PY) -m tests.adversary.fuzz --seconds $(FUZZ_S)
 
-# Every kernel, solve, edit and frontend by itself (a few minutes).
+# Every kernel, solve, edit and frontend by itself (a few minutes); BENCH=REGEX: those whose names match. Each is timed once,
+# which noise can move by more than a regression; QUICK= (nothing) times each up to twenty times.
 bench-suite: $(VENV)/.benchmark
-	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same \
-	  --show-stderr --set-commit-hash $$(git rev-parse HEAD)
+	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run $(QUICK) --python=same \
+	  $(if $(BENCH),--bench '$(BENCH)') --show-stderr --set-commit-hash $$(git rev-parse HEAD)
 	cd benchmarks && ../$(VENV)/bin/asv publish
 	@echo "The figures are .asv/html/index.html (make bench-compare BEFORE=COMMIT AFTER=COMMIT tells two commits apart)"
 
-# Benchmarks that got slower by more than 10% between two commits that bench-suite has run on.
+# Benchmarks that got slower or faster by more than 10% between two commits that bench-suite has run on.
 bench-compare: $(VENV)/.benchmark
-	cd benchmarks && ../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed $(BEFORE) $(AFTER)
+	@test -n "$(BEFORE)" -a -n "$(AFTER)" \
+	  || { echo "bench-compare needs two commits: make bench-compare BEFORE=COMMIT AFTER=COMMIT" >&2; exit 1; }
+	@cd benchmarks; told=$$(../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed \
+	  "$(BEFORE)" "$(AFTER)") || { echo "$$told"; exit 1; }; echo "$${told:-No benchmark of both differs by more than 10%}"
 
 # The tapes of the suite (hours for all of them), and every installed solver on each: docs/measured.md.
 tapes: $(VENV)/.benchmark

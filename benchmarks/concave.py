@@ -29,6 +29,7 @@ from concave_dede import DeDe
 from numpy.typing import NDArray
 
 import copter
+from copter.figures import short
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -236,7 +237,7 @@ def row(jobs: int, alpha: float, rounds: int, seed: int, most_peer: int) -> str:
     best = min(float(np.median(fresh)), float(np.median(updates))) if peer else float("nan")
     figures = [np.median(edits), np.median(solves), np.max(solves)]
     figures += [np.median(fresh), np.median(updates)] if peer else [np.nan, np.nan]
-    cells = [f"{1e3 * each:.3g}" if np.isfinite(each) else "-" for each in figures]
+    cells = [short(1e3 * each) if np.isfinite(each) else "-" for each in figures]
     cells += [f"{best / spent:.0f}" if peer else "-", f"{1e3 * cold:.0f}", f"{1e3 * peer_cold:.0f}" if peer else "-"]
     cells += [f"{max(gaps):.1e}", f"{max(apart):.1e}" if apart else "-"]
     name = "log" if alpha == 1.0 else f"power({alpha:g})"
@@ -313,11 +314,11 @@ def dede_rows(jobs: int, rounds: int, seed: int) -> list[str]:
         first = min(tried[within], key=lambda each: (each.shares[0] < 1.0 - 2.0 * within, each.seconds[0]))
         warm, own_warm = float(np.median(best.seconds[1:])), float(np.median(spent[within][1:]))
         peer_warm = float(np.median(peers[within][1:], axis=0).min())
-        cells = [f"{best.method.rho:g}", f"{1e3 * warm:.3g}", f"{1e3 * max(best.seconds[1:]):.3g}"]
+        cells = [f"{best.method.rho:g}", short(1e3 * warm), short(1e3 * max(best.seconds[1:]))]
         cells += [f"{np.median(best.steps[1:]):.0f}", f"{100.0 * min(best.shares[1:]):.4f}%", f"{best.misses}"]
-        cells += [f"{1e3 * own_warm:.3g}", f"{1e3 * peer_warm:.3g}", f"{warm / own_warm:.2g}"]
-        cells += [f"{1e3 * first.seconds[0]:.3g} ({first.method.rho:g})"]
-        cells += [f"{1e3 * each:.3g}" for each in (spent[within][0], peers[within][0][0])]
+        cells += [short(1e3 * own_warm), short(1e3 * peer_warm), short(warm / own_warm, 2)]
+        cells += [f"{short(1e3 * first.seconds[0])} ({first.method.rho:g})"]
+        cells += [short(1e3 * each) for each in (spent[within][0], peers[within][0][0])]
         lines.append(f"| {jobs:,} | {within:g} | " + " | ".join(cells) + f" | {measured(load)} |")
     return lines
 

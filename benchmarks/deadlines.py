@@ -21,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from whole_rounds import described
 
+from copter.figures import short
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.running import collected_now
@@ -83,9 +84,9 @@ def row(scheduler: str, gpus: int, deadline_s: float, plans: int, seeds: int) ->
     """Measure a scheduler and return its row."""
     load = os.getloadavg()[0]
     found = late(scheduler, gpus, deadline_s, plans, seeds)
-    parts = [f"{1e3 * np.quantile(found['wall'], share):.3g}" for share in QUANTILES]
+    parts = [short(1e3 * np.quantile(found["wall"], share)) for share in QUANTILES]
     cells = [scheduler, f"{gpus:,}", f"{1e3 * deadline_s:g}", f"{len(found['wall']):,}", *parts]
-    cells += [f"{1e3 * np.quantile(found['processor'], 0.99):.3g}", f"{found['used']:.0%}"]
+    cells += [short(1e3 * np.quantile(found["processor"], 0.99)), f"{found['used']:.0%}"]
     return f"| {' | '.join([*cells, f'{described()}, {datetime.date.today().isoformat()}, {load:.1f}'])} |"
 
 

@@ -21,6 +21,8 @@ from typing import Any
 
 from whole_rounds import described
 
+from copter.figures import short
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "engine.md"
 PEERS = "highs,glop,soplex"
@@ -111,13 +113,13 @@ def line(row: Row) -> str:
     load = os.getloadavg()[0]
     found = measured(row)
     own, times, best = found["copter"], found["lp_ratio_to_best_peer"], found["best_peer"]
-    told = "" if times is None else f"{times:.3g}"
+    told = "" if times is None else short(times)
     if row.peers and times is None:
         told, best = "-", f"none within {row.limit_s} s"
     clock, processor = (
-        " / ".join(f"{1e3 * own[f'{what}{share}_s']:.3g}" for share in ("p50", "p99")) for what in ("", "processor_")
+        " / ".join(short(1e3 * own[f"{what}{share}_s"]) for share in ("p50", "p99")) for what in ("", "processor_")
     )
-    cells = [row.name, f"`{row.shown}`", f"{found['variables']:,}", clock, processor, f"{1e3 * own['lp_p50_s']:.3g}"]
+    cells = [row.name, f"`{row.shown}`", f"{found['variables']:,}", clock, processor, short(1e3 * own["lp_p50_s"])]
     cells += [row.goal, best or "", told]
     return f"| {' | '.join([*cells, f'{described()}, {datetime.date.today().isoformat()}, {load:.1f}'])} |"
 

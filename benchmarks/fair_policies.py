@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import copter
+from copter.figures import short
 from copter_frontends.policies.baselines.gavel import GavelObjective, GavelPrograms, JobFacts
 from copter_frontends.policies.sia.objective import SiaObjective
 from copter_frontends.traffic import NetworkFileError, TrafficFormulation, make_paths
@@ -77,11 +78,11 @@ class Row:
     def line(self) -> str:
         """The row of the page; the first round is the cold one."""
         edit, solve, peer = (float(np.median(each[1:])) for each in (self.edits, self.solves, self.peers))
-        cells = [f"{1e3 * each:.3g}" for each in (edit, solve, max(self.solves[1:]), peer)]
+        cells = [short(1e3 * each) for each in (edit, solve, max(self.solves[1:]), peer)]
         cells += [
-            f"{peer / (edit + solve):.2g}" if self.alike else "-",
-            f"{1e3 * self.solves[0]:.3g}",
-            f"{1e3 * self.peers[0]:.3g}",
+            short(peer / (edit + solve), 2) if self.alike else "-",
+            short(1e3 * self.solves[0]),
+            short(1e3 * self.peers[0]),
         ]
         cells += [
             f"{max(self.apart, default=float('nan')):.1e}",

@@ -30,12 +30,6 @@ def rows_of(page: str) -> dict[str, list[str]]:
     return {own[0]: own for own in cells if own[0] != "tape"}
 
 
-def number(text: str) -> str:
-    """A number of the page, in thousands where it is one of a thousand or more."""
-    value = float(text)
-    return f"{value:,.0f}" if value >= 1000 else text
-
-
 def named(way: str) -> str:
     """A way of a solver in words."""
     words = {"highs": "HiGHS", "glop": "GLOP", "pdlp": "PDLP", "soplex": "SoPlex", "ipm": "interior point"}
@@ -64,7 +58,7 @@ def inserted(readme: str, page: str) -> str:
         if name in ROWS and not (name.endswith("-1.0") and f"{name[:-4]}-1.6" in found):
             _, _, own, rival, theirs, times, _, both, start, most, counted = cells
             rounds = counted if both == counted or not times else f"{both} of {counted}"
-            other = f"{number(theirs)} ms, {named(rival)}" if theirs else rival
+            other = f"{theirs} ms, {named(rival)}" if theirs else rival
             told = f"{times} ({start})" if times else "none"
             lines.append(f"| {ROWS[name]} | {own} ms | {most} ms | {rounds} | {other} | {told} |")
     text = "\n".join(

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from readme_table import rows_of as tapes_of
 
+from copter.figures import figure, short
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "sizes.md"
 HEAD = """# Three sizes of a thing
@@ -93,19 +95,24 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return [dict(zip(names, cells, strict=True)) for cells in rows]
 
 
+def number(cell: str) -> float:
+    """Return the number of a cell, thousands apart or not."""
+    return float(cell.replace(",", ""))
+
+
 def half(cell: str) -> float:
     """Return the p50 of a cell that has a p99 too."""
-    return float(cell.split("/")[0])
+    return number(cell.split("/")[0])
 
 
 def figures(thing: Thing, engine: str, measured: str, rounds: str) -> list[Figure | None]:
     """Return the figures of a thing in the three sizes."""
     studied = [
-        Figure(float(row["edits and LP"]), row["columns"])
+        Figure(number(row["edits and LP"]), row["columns"])
         for row in (rows_of(engine) if thing.study else [])
         if row["row"] == thing.study
     ]
-    taped = [Figure(float(cells[2]), cells[1]) for name, cells in tapes_of(measured).items() if name == thing.tape]
+    taped = [Figure(number(cells[2]), cells[1]) for name, cells in tapes_of(measured).items() if name == thing.tape]
     whole: list[Figure] = []
     if thing.whole is not None:
         scheduler, gpus, load = thing.whole
@@ -124,8 +131,8 @@ def page(engine: str, measured: str, rounds: str) -> str:
     for thing in THINGS:
         found = figures(thing, engine, measured, rounds)
         if any(each is not None for each in found):
-            told = ["- | -" if each is None else f"{each.ms:g} | {each.columns}" for each in found]
-            factors = ["-" if old is None or new is None else f"{new.ms / old.ms:.3g}" for old, new in pairwise(found)]
+            told = ["- | -" if each is None else f"{figure(each.ms)} | {each.columns}" for each in found]
+            factors = ["-" if old is None or new is None else short(new.ms / old.ms) for old, new in pairwise(found)]
             stages = found[2].stages if found[2] is not None else "-"
             cells = (thing.name, told[0], told[1], factors[0], told[2], factors[1], stages)
             lines.append(f"| {' | '.join(cells)} |")

@@ -34,6 +34,7 @@ from floor import stream_bytes_per_s
 from pictures import measured as measured_picture
 
 from copter.errors import SnapshotError
+from copter.figures import short
 from copter.session.tape_tools import described
 from copter.tape import TapeReader
 from copter.tape.layout import ROUND
@@ -59,6 +60,7 @@ PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
 OVER = re.compile(r"its [\d.e+]+ s for this tape are over after \d+ rounds")
+LARGE = re.compile(r"(?<![\w.])[1-9](?:\.\d+)?e\+\d\d\b")  # a figure as what was kept before 0.3.0 has it: 2.17e+03
 WHOLE = ".whole.json"  # the end of the file with what its rounds take by replay, as they were recorded
 WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
 COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
@@ -347,9 +349,14 @@ def write_page(folder: Path) -> None:
             others = result.with_name(f"{tape.name}{WAYS}")
             lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
             lines += whole_rounds(told(folder / f"{tape.name}.tape"))
-    PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
+    PAGE.write_text(plain("\n".join([*header(), *GLANCE, *glance, *lines])) + "\n")
     if glance:
         measured_picture.write(PAGE)
+
+
+def plain(page: str) -> str:
+    """The page with large figures that were kept with an exponent as they are written now."""
+    return LARGE.sub(lambda found: short(float(found[0])), page)
 
 
 def also(section: dict[str, Any]) -> list[str]:
@@ -384,14 +391,14 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
     copters = done[0]
     mine = [row["lp_s"] for row in copters.counted]
     columns = max((row["columns"] for row in copters.rows), default=0)
-    own, own_most = (f"{1e3 * runs.quantile(mine, share):.3g}" for share in (0.5, 0.99))
+    own, own_most = (short(1e3 * runs.quantile(mine, share)) for share in (0.5, 0.99))
     beside = {run.solver: runs.compared(run, copters) for run in done[1:]}
     enough = [way for way, each in beside.items() if each.enough]
     if enough:
         best = min(enough, key=lambda way: beside[way].total)
         found = beside[best]
         cells = [
-            best, f"{1e3 * found.own_s:.3g}", f"{found.median:.3g}", f"{found.total:.3g}", str(found.rounds),
+            best, short(1e3 * found.own_s), short(found.median), short(found.total), str(found.rounds),
             "warm" if keeps_state(best) else "scratch",
         ]  # fmt: skip
     else:
@@ -425,10 +432,10 @@ def whole_rounds(figures: dict[str, Any]) -> list[str]:
     replayed = figures["replayed_s"]
     return [
         "",
-        f"Whole rounds when it was made, on one thread: {1e3 * whole_s / rounds:.3g} ms in the mean, "
-        f"{1e3 * programs / rounds:.3g} ms of it ({programs / whole_s:.0%}) for linear programs; "
-        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement. "
-        f"Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
+        f"Whole rounds when it was made, on one thread: {short(1e3 * whole_s / rounds)} ms in the mean, "
+        f"{short(1e3 * programs / rounds)} ms of it ({programs / whole_s:.0%}) for linear programs; "
+        f"the rest, {short(1e3 * (whole_s - programs) / rounds)} ms, for policy, shim and placement. "
+        f"Replayed right after it: {short(1e3 * replayed / rounds)} ms a round, {replayed / programs:.2f} times as "
         f"long ({figures['how']}).",
     ]
 
@@ -490,7 +497,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
     lines = [
         f"{len(copters.rows)} solves of up to {columns[-1] if columns else 0:,} columns; {found['bytes']:,} bytes; "
         f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}; its solves' processor time over "
-        f"their time: {processors:.2f}; its shim, p50: {shim:.3g} ms.",
+        f"their time: {processors:.2f}; its shim, p50: {short(shim)} ms.",
         "",
         "| solver | cold | counted | p50 | p95 | p99 | sum | edits p50 | times | times, sum | of both | judged | "
         "gap, at "
@@ -500,13 +507,13 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
     for each, run in zip(summaries, done, strict=True):
         times, found = each["lp_s"], runs.compared(run, copters)
         gap = f"{each['gap_max']:.1e}" if each["gap_max"] == each["gap_max"] else "not proven"
-        ratios = [f"{value:.3g}" if found.enough else "-" for value in (found.median, found.total)]
+        ratios = [short(value) if found.enough else "-" for value in (found.median, found.total)]
         lines.append(
             f"| {each['solver']} | "
-            + (f"{1e3 * each['cold_s']:.3g}" if each["cold_s"] is not None else "-")
+            + (short(1e3 * each["cold_s"]) if each["cold_s"] is not None else "-")
             + f" | {each['counted']} | "
-            + " | ".join(f"{1e3 * times[share]:.3g}" for share in ("p50", "p95", "p99", "sum"))
-            + f" | {1e3 * each['edit_s']['p50']:.3g} | {' | '.join(ratios)} | {found.rounds} | "
+            + " | ".join(short(1e3 * times[share]) for share in ("p50", "p95", "p99", "sum"))
+            + f" | {short(1e3 * each['edit_s']['p50'])} | {' | '.join(ratios)} | {found.rounds} | "
             f"{each['verified']} | {gap} | "
             f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
         )

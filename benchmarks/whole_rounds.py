@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from copter.figures import short
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "rounds.md"
 ROUND_S = {"sia": 60, "hadar": 360, "hops": 60, "chronus": 300, "chronus paper": 300, "hare": 300}
@@ -107,7 +109,7 @@ def row(scheduler: str, gpus: int, load: float) -> str:
     beside = os.getloadavg()[0]
     found = measured(scheduler, gpus, load)
     columns = float((found["variables"] or {}).get("p50", 0.0))
-    stages = [" / ".join(f"{1e3 * found[stage][share]:.3g}" for share in ("p50", "p99")) for stage in STAGES]
+    stages = [" / ".join(short(1e3 * found[stage][share]) for share in ("p50", "p99")) for stage in STAGES]
     goal = " / ".join(str(each) for each in GOALS.get((scheduler, gpus), ())) if load == max(LOADS) else ""
     cells = (
         scheduler,

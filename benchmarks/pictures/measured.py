@@ -51,8 +51,8 @@ def points_of(page: str) -> list[Point]:
     """
     found = []
     for tape, cells in rows_of(page).items():
-        _, columns, own, _, theirs, *_ = cells
-        found.append((tape, int(columns.replace(",", "")), float(own), float(theirs) if theirs else None))
+        _, columns, own, _, theirs, *_ = (each.replace(",", "") for each in cells)
+        found.append((tape, int(columns), float(own), float(theirs) if theirs else None))
     return sorted(found, key=lambda point: point[1])
 
 

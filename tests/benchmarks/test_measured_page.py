@@ -10,7 +10,9 @@ import pytest
 import readme_table
 import sizes
 import tapes
+from pictures.measured import points_of
 
+from copter_frontends.replay import runs
 from copter_frontends.replay.peers import keeps_state
 from copter_frontends.replay.runs import LEAST_ROUNDS
 
@@ -41,10 +43,15 @@ def rows(text: str) -> list[list[str]]:
     return cells[1:]
 
 
+def number(cell: str) -> float:
+    """The number of a cell, thousands apart."""
+    return float(cell.replace(",", ""))
+
+
 def is_of_the_rounds(cells: list[str], own: list[str]) -> bool:
     """Whether a row's ratios are its median and its sum over copter's, of the rounds that both counted."""
     pairs = ((cells[8], cells[3], own[3]), (cells[9], cells[6], own[6]))
-    return all(abs(float(told) * float(under) / float(over) - 1.0) <= 0.02 for told, over, under in pairs)
+    return all(abs(number(told) * number(under) / number(over) - 1.0) <= 0.02 for told, over, under in pairs)
 
 
 def faults(page: str) -> list[str]:
@@ -79,7 +86,7 @@ def faults(page: str) -> list[str]:
         quicker = [
             way
             for way, cells in table.items()
-            if way not in ("copter", rival) and cells[9] != "-" and float(cells[9]) < float(total)
+            if way not in ("copter", rival) and cells[9] != "-" and number(cells[9]) < number(total)
         ]
         if quicker:
             found.append(f"{tape}: {quicker[0]} is quicker than {rival}")
@@ -172,3 +179,35 @@ def test_a_row_that_is_replayed_alone_leaves_the_other_rows(tmp_path: Path, monk
     assert now == rows | {name: f"| {name} | new |"}
     assert {each for each in sections if parts[each] != sections[each]} == {name}
     assert parts[name][-1] == "new lines"
+
+
+def test_figures_of_a_thousand_and_more_are_written_as_people_write_them() -> None:
+    kept = "| a | 2.17e+03 | 4e+03 | 1.2e+04 | 2.5e-15 | 0.0e+00 |"
+    assert tapes.plain(kept) == "| a | 2,170 | 4,000 | 12,000 | 2.5e-15 | 0.0e+00 |"
+    assert tapes.plain(tapes.plain(kept)) == tapes.plain(kept)
+    assert tapes.plain(PAGE.read_text()) == PAGE.read_text()
+    page = GOOD.replace("| highs_columns_warm | 8 | 4 | 5 |", "| highs_columns_warm | 8,000 | 4,000 | 5 |")
+    page = page.replace("sia-10-1.6", "sia-10000-1.6")
+    (row,) = [line for line in readme_table.inserted("<!-- results --><!-- end of results -->", page).splitlines()
+              if line.startswith("| Sia")]  # fmt: skip
+    assert "| 8,000 ms, HiGHS column generation | 4,000 (warm) |" in row
+    assert points_of(page) == [("sia-10000-1.6", 9, 2.0, 8000.0)]
+    assert sizes.figures(
+        sizes.THINGS[0], "| row |\n", page.replace("| 9 | 2 | highs", "| 9 | 2,100 | highs"), "| scheduler |\n"
+    )[1] == (sizes.Figure(2100.0, "9"))
+
+
+def test_the_generator_prints_no_exponent_in_milliseconds() -> None:
+    def rows(total_s: float) -> list[dict[str, object]]:
+        stages = dict.fromkeys(("edit_s", "solve_s", "shim_s", "lp_s", "total_s", "processor_s"), total_s)
+        own = {"columns": 4, "gap": 0.0, "difference": 0.0, "verified": True, "identical": False, "method": "x"}
+        return [{**stages, **own, "round": k, "objective": 1.0, "start": "warm"} for k in range(24)]
+
+    done = [runs.Run("copter", rows(1.25), first=rows(1.25)), runs.Run("highs_dual_warm", rows(2500.0))]
+    row = tapes.at_a_glance(tapes.TAPES[0], done)
+    told = "4 | 1,250 | highs_dual_warm | 2,500,000 | 2,000 | 2,000 | 24 | warm | 1,250 | 24"
+    assert row == f"| {tapes.TAPES[0].name} | {told} |"
+    lines = tapes.table([runs.summary(run) for run in done], done, {"bytes": 1, "sha256": "0" * 64})
+    assert lines[-2].startswith("| copter | 1,250 | 24 | 1,250 | 1,250 | 1,250 | 30,000 | 1,250 | 1 | 1 | 24 |")
+    assert lines[-1].startswith("| highs_dual_warm | - | 24 | 2,500,000 |")
+    assert lines == tapes.plain("\n".join(lines)).split("\n")

@@ -47,10 +47,21 @@ def tables(page: str) -> list[list[Row]]:
 def interval(text: str) -> tuple[float, float]:
     """The least and the most that a printed number may stand for."""
     number = Decimal(text.replace(",", ""))
-    exponent = number.as_tuple().exponent
+    _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
+    if "," in text and not any(digits[3:]):  # three digits are printed: 1,670 is 1.67e+03
+        exponent += len(digits) - 3
     half = Decimal(5).scaleb(exponent - 1)
     return float(number - half), float(number + half)
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [("1,670", 1665, 1675), ("1.67e+03", 1665, 1675), ("1464", 1463.5, 1464.5), ("12,345", 12344.5, 12345.5),
+     ("0.50", 0.495, 0.505)],
+)  # fmt: skip
+def test_a_printed_number_stands_for_what_rounds_to_it(text: str, least: float, most: float) -> None:
+    assert interval(text) == pytest.approx((least, most))
 
 
 def is_quotient(told: str, over: list[str], under: list[str]) -> bool:

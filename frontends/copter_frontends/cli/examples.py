@@ -19,8 +19,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "simulate": (
         "copter simulate sia --cluster sia-het --rounds 3 --save run.saved --tape rounds.tape",
         "copter simulate hadar --cluster hadar-60 --rounds 3 --jobs 60 --out report",
+        "copter simulate traffic --network sample --rounds 3",
+        "copter simulate shards --shards 64 --servers 8 --rounds 3",
+        "copter simulate placement --servers 20 --rounds 3",
+        "copter simulate kueue --test baseline",
     ),
-    "compare": ("copter compare --policies sia,gavel --cluster sia-het --rounds 2",),
+    "compare": (
+        "copter compare --policies sia,gavel --cluster sia-het --rounds 2",
+        "copter compare traffic --schemes copter,greedy --network sample --rounds 3",
+        "copter compare shards --schemes copter,greedy --shards 64 --servers 8 --rounds 3",
+        "copter compare placement --schemes copter,first-fit --servers 20 --rounds 3",
+    ),
     "explain": ("copter explain run.saved --what-if 'add 8 a100'",),
     "resume": ("copter resume run.saved --rounds 6",),
     "solve": ("copter solve model.mps", "copter solve model.lp --json"),
@@ -78,9 +87,14 @@ class ByTask(click.Group):
             ctx.fail(f"there is no command {args[0]!r}{meant(args[0], self.commands)} `copter --help` lists them")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and name in EXAMPLES:
-            show_examples(command, EXAMPLES[name])
-            for below, each in getattr(command, "commands", {}).items():
-                show_examples(each, [line for line in EXAMPLES[name] if line.startswith(f"copter {name} {below} ")])
+            inner = {**getattr(command, "commands", {}), **getattr(command, "problems", {})}
+            own = {
+                each: [line for line in EXAMPLES[name] if line.startswith(f"copter {name} {each} ")] for each in inner
+            }
+            elsewhere = [line for each in getattr(command, "problems", {}) for line in own[each]]
+            show_examples(command, [line for line in EXAMPLES[name] if line not in elsewhere])
+            for each, lines in own.items():
+                show_examples(inner[each], lines)
         return name, command, rest
 
 

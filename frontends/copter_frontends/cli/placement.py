@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.output import FiniteRange, InputError, complain, foreign_prints_on_stderr
+from copter_frontends.cli.schemes import scheme_option
 from copter_frontends.policies.registry.network_names import PLACEMENT_SCHEMES
 
 COLUMNS = (
@@ -21,37 +22,6 @@ COLUMNS = (
     ("moved", "moved", "{:,}"),
     ("refused", "refused", "{:,}"),
 )
-
-
-def _schemes(several: bool) -> Any:
-    def check(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        unknown = [name for name in names if name not in PLACEMENT_SCHEMES]
-        if unknown:
-            raise click.BadParameter(f"unknown scheme {unknown[0]!r}; there are {', '.join(PLACEMENT_SCHEMES)}")
-        if not names or len(set(names)) < len(names) or (len(names) > 1 and not several):
-            raise click.BadParameter("name at least one scheme, each once" if several else "name one scheme")
-        return names
-
-    return check
-
-
-def _scheme_option(several: bool) -> click.Option:
-    if several:
-        return click.Option(
-            ["--schemes"],
-            callback=_schemes(True),
-            required=True,
-            metavar="NAME,NAME,...",
-            help=f"Schemes to compare, separated by commas: {', '.join(PLACEMENT_SCHEMES)}.",
-        )
-    return click.Option(
-        ["--scheme", "schemes"],
-        callback=_schemes(False),
-        default="copter",
-        show_default=True,
-        help=f"Scheme: one of {', '.join(PLACEMENT_SCHEMES)}.",
-    )
 
 
 def _events(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
@@ -80,7 +50,7 @@ def placement_options(several: bool) -> list[click.Parameter]:
     """Return the options, for one scheme or for `several` side by side."""
     count, share = click.IntRange(min=1), FiniteRange(min=0, max=1)
     return [
-        _scheme_option(several),
+        scheme_option("placement", PLACEMENT_SCHEMES, several, pop=False),
         click.Option(
             ["--servers"],
             type=click.IntRange(1, 10_000_000),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 
 from copter_frontends.cli import placement
 from copter_frontends.cli.output import FiniteRange
+from copter_frontends.cli.schemes import scheme_option
 from copter_frontends.elsewhere import elsewhere
 from copter_frontends.policies.registry.network_names import (
     DEMAND_MODELS,
@@ -28,7 +28,6 @@ KUEUE_TEST = "copter_serve.commands.load_tests:run_kueue"
 _COUNT = click.IntRange(min=1)
 _FROM_ZERO = click.IntRange(min=0)
 _POSITIVE = FiniteRange(min=0, min_open=True)
-_POP = re.compile(r"^pop-[1-9]\d*$")
 
 
 class WithProblems(click.Command):
@@ -43,31 +42,6 @@ class WithProblems(click.Command):
         if args and args[0] in self.problems:
             return self.problems[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
-
-
-def _schemes(known: tuple[str, ...], several: bool) -> Any:
-    def check(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        for name in names:
-            if name not in known and not _POP.match(name):
-                raise click.BadParameter(f"unknown scheme {name!r}; there are {', '.join(known)} and pop-K")
-        if not names or len(set(names)) < len(names) or (len(names) > 1 and not several):
-            raise click.BadParameter("name at least one scheme, each once" if several else "name one scheme")
-        return names
-
-    return check
-
-
-def _scheme_option(known: tuple[str, ...], several: bool) -> click.Option:
-    if several:
-        return click.Option(
-            ["--schemes"], callback=_schemes(known, True), required=True, metavar="NAME,NAME,...",
-            help=f"Schemes to compare, separated by commas: {', '.join(known)}, pop-K.",
-        )  # fmt: skip
-    return click.Option(
-        ["--scheme", "schemes"], callback=_schemes(known, False), default="copter", show_default=True,
-        help=f"Scheme: one of {', '.join(known)}, pop-K.",
-    )  # fmt: skip
 
 
 def _shared() -> list[click.Parameter]:
@@ -101,7 +75,7 @@ def _shared() -> list[click.Parameter]:
 def _traffic_options(several: bool) -> list[click.Parameter]:
     choice = click.Choice
     return [
-        _scheme_option(TRAFFIC_SCHEMES, several),
+        scheme_option("traffic", TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
             help="Network: a published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, asn-N, sample, or a file.",
@@ -193,7 +167,7 @@ def _round_and_server(context: click.Context, parameter: click.Parameter, value:
 
 def _shard_options(several: bool) -> list[click.Parameter]:
     return [
-        _scheme_option(SHARD_SCHEMES, several),
+        scheme_option("shards", SHARD_SCHEMES, several),
         click.Option(["--shards"], type=_COUNT, default=1024, show_default=True, help="Number of shards."),
         click.Option(["--servers"], type=_COUNT, default=128, show_default=True, help="Number of servers."),
         click.Option(["--replicas"], type=_COUNT, default=1, show_default=True, help="Fewest copies of a shard."),

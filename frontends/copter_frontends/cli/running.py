@@ -84,7 +84,7 @@ def carry_on(
     with (
         ExitStack() as recording,
         Interruption() as interruption,
-        LiveProgress(left, simulation.jobs_left, console) as progress,
+        LiveProgress(total, simulation.jobs_left, console, done) as progress,
     ):
         # others solve so few programs that each is compared
         if comparison is not None and comparison.policy.lp_each_round:

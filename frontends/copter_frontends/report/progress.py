@@ -20,17 +20,20 @@ class LiveProgress:
     Parameters
     ----------
     rounds : int, optional
-        Number of rounds to simulate; None if unknown.
+        Number of rounds of the run; None if unknown.
     jobs : int
-        Total number of jobs; if the number of rounds is unknown, completed jobs show the progress.
+        Number of jobs that have not ended; if the number of rounds is unknown, completed jobs show the progress.
     console : Console, optional
         By default stderr; a quiet console shows nothing.
+    before : int
+        Number of rounds that are simulated already, of a run that is resumed: counting goes on from there.
     """
 
-    def __init__(self, rounds: int | None, jobs: int, console: Console | None = None) -> None:
+    def __init__(self, rounds: int | None, jobs: int, console: Console | None = None, before: int = 0) -> None:
         self._console = console or Console(stderr=True)
         self._rounds, self._jobs = rounds, jobs
-        self._seen, self._ended, self._lines = 0, 0, 0
+        self._seen, self._ended, self._lines = before, 0, 0
+        self._before = before
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -44,7 +47,8 @@ class LiveProgress:
             ]
             self._bar = Progress(*done, console=self._console, transient=True)
             self._bar.start()
-            self._task = self._bar.add_task("simulate", total=float(self._rounds or self._jobs or 1), line="starting")
+            total, before = (self._rounds, self._before) if self._rounds else (self._jobs or 1, 0)
+            self._task = self._bar.add_task("simulate", total=float(total), completed=before, line="starting")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -59,7 +63,8 @@ class LiveProgress:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, line=self._line(record))
             return
-        tenths = PLAIN_LINES * done // max(1, self._rounds or self._jobs)
+        own, of = (done - self._before, self._rounds - self._before) if self._rounds else (done, self._jobs)
+        tenths = PLAIN_LINES * own // max(1, of)
         if tenths > self._lines and not self._console.quiet:
             self._lines = tenths
             print(self._line(record), file=self._console.file, flush=True)

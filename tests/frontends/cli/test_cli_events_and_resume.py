@@ -122,6 +122,18 @@ def test_a_run_saved_in_python_is_refused_with_the_way_to_go_on(capsys, tmp_path
     assert "load_run" in err
 
 
+def test_the_progress_of_a_resumed_run_goes_on_counting(capsys, tmp_path: Path) -> None:
+    saved, few = str(tmp_path / "run"), ("--rounds", "4", "--warmup-rounds", "0")
+    run(capsys, "simulate", "fifo", "--gpus", "64", *few, "--save", saved)
+    _, _, told = run(capsys, "resume", saved, "--rounds", "6")
+    lines = [line.partition(":")[0] for line in told.splitlines() if line.startswith("round ")]
+    assert lines == ["round 5/6", "round 6/6"]
+    _, _, told = run(capsys, "resume", saved, "--to-end")
+    numbers = [int(line.split()[1].rstrip(":")) for line in told.splitlines() if line.startswith("round ")]
+    assert numbers
+    assert min(numbers) > 4
+
+
 @pytest.fixture
 def simulation() -> Simulation:
     from copter_frontends.goodput import GoodputModel

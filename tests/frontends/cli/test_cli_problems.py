@@ -189,7 +189,10 @@ def test_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (("simulate", "shards", "--replicas", "9", "--servers", "4"), "9 replicas do not fit"),
         (("simulate", "shards", "--shards", "999", "--servers", "2"), "take 999"),
         (("simulate", "shards", "--band", "1.5"), "band"),
-        (("compare", "shards"), "Missing option '--schemes'"),
+        (("compare", "shards"), "name the schemes to compare: copter compare shards --schemes copter,greedy"),
+        (("compare", "traffic"), "name the schemes to compare: copter compare traffic --schemes copter,greedy"),
+        (("compare", "placement"), "name the schemes to compare: copter compare placement --schemes copter,first-fit"),
+        (("compare", "placement", "--schemes", "copter,pop-2"), "unknown scheme 'pop-2'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

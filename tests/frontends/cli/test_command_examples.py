@@ -86,6 +86,12 @@ def test_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[
     assert EXAMPLES["verify"][0] in out
     for line in (*EXAMPLES["slurm"], *EXAMPLES["tape"]):
         assert line in said_by(" ".join(line.split()[1:3]) + " --help", capsys)[1]
+    problems = [line for name in ("simulate", "compare") for line in EXAMPLES[name][-4 if name == "simulate" else -3 :]]
+    for line in problems:
+        _, name, problem, *_ = line.split()
+        assert line in said_by(f"{name} {problem} --help", capsys)[1]
+        assert line not in said_by(f"{name} --help", capsys)[1]
+    assert {line.split()[2] for line in problems} == {"traffic", "shards", "placement", "kueue"}
     assert "x<=None" not in said_by("simulate --help", capsys)[1]
 
 

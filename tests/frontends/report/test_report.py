@@ -196,6 +196,20 @@ def test_progress_without_a_known_end_follows_the_jobs(result):
     assert "(warm-up)" in lines[0] or lines[0].startswith("round ")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_progress_of_a_resumed_run_goes_on_counting(result, terminal):
+    stream, rest = StringIO(), result.rounds[200:]
+    with LiveProgress(240, 40, Console(file=stream, force_terminal=terminal, width=150), before=200) as progress:
+        for record in rest:
+            progress(record)
+        if terminal:
+            assert progress._bar.tasks[0].completed == progress._bar.tasks[0].total == 240
+            assert progress._bar.tasks[0].fields["line"].startswith("round 240/240: ")
+            return
+    lines = stream.getvalue().splitlines()
+    assert [line.partition("/")[0] for line in lines] == [f"round {k}" for k in range(204, 241, 4)]
+
+
 def test_the_activity_chart_says_how_many_jobs_it_draws(result, monkeypatch):
     def caption() -> str:
         return next(chart.caption for chart in charts_of(result, []) if chart.name == "activity")
