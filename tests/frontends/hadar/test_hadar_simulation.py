@@ -136,7 +136,9 @@ def test_longer_rounds_cost_hadar_completion_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = run_table("hadar_round_length", ["--jobs", "15", "--scale", "0.05", "--rates", "10"], monkeypatch, capsys)
-    rate, *jct_h = (float(figure) for figure in out.strip().splitlines()[-1].split())
+    *_, row, load = out.strip().splitlines()
+    assert load.startswith("load:")
+    rate, *jct_h = map(float, row.split())
     assert rate == 10
     assert len(jct_h) == 4
     assert 0 < jct_h[0] < jct_h[-1]
