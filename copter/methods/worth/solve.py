@@ -24,12 +24,10 @@ RISE = (
     2.0  # the next solve's smoothing over this one's, at most: its gap, which is as its square, shall be EASY of what
 )
 EASY = 0.4  # ... is wanted
-WORTHWHILE = 1.25  # ... and by less it stays, because requests that are closed at one smoothing open at a wider one
 CLOSE = 0.1  # a level ends when Newton's decrement is below this share of the gap that is wanted
 NEAR = 0.3  # ... and the prices of unused or overused units are below this share of it
 LEAST_STRICT = 0.1  # both shares fall with the smoothing, down to this share of themselves
-EARLY = 0.25, 400.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
-SOONER = 0.1  # ... and, where that fails, at this share of them
+EARLY = 0.25, 300.0  # the same shares at which a point is tried once, where the level may be the last: it can be mended
 LEAST_SPARE = 1e-3  # share of the gap that is wanted, spread over the rows, that spare units must be worth
 FAR_STEPS = 20  # Newton steps of a warm solve above which its smoothing was too narrow for how far prices went
 MOST_STEPS = 300  # Newton steps of a solve
@@ -116,7 +114,7 @@ class Newton:
         """Return the answer; its prices keep to the signs that the rows' bounds allow."""
         y, failures, stale, strict = self.clipped(y), 0, True, 1.0
         self.begins = mu
-        spare, hopeful, early = inf, mu < FIRST_MU, 1.0
+        spare, hopeful = inf, mu < FIRST_MU
         ended = "stalled"
         level: Floats | None = None  # prices of the level before
         start = float(np.abs(y).max(initial=0.0)) + self.size
@@ -128,11 +126,11 @@ class Newton:
                 self.respond(y, mu)
                 stale = False
             self.newton.direct(y, self.program.passes.used, self.hessian, self.size, self.damping)
-            if hopeful and self.reached((EARLY[0] * early, EARLY[1] * early)):
+            if hopeful and self.reached(EARLY):
                 answer = self.judged(y, mu)
                 if self.good(answer):
                     return self.closed(answer, "optimal")
-                early *= SOONER
+                hopeful = False
             if self.reached((CLOSE * strict, NEAR * strict)) and self.newton.steepest <= spare:
                 answer = self.judged(y, mu)
                 if self.good(answer):
@@ -146,7 +144,7 @@ class Newton:
                     break
                 y, level = self.foreseen(y, level), y
                 mu, strict, stale = mu * FALL, max(strict * FALL, LEAST_STRICT), True
-                hopeful, early = answer.gap * FALL <= self.tolerance, 1.0
+                hopeful = answer.gap * FALL <= self.tolerance
                 continue
             if float(np.abs(y).max(initial=0.0)) > DIVERGED * start:
                 ended = "diverged"
@@ -244,8 +242,8 @@ class Newton:
         """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
         if self.steps > FAR_STEPS and self.begins < FIRST_MU:
             return min(answer.mu / FALL**2, FIRST_MU)
-        rise = sqrt(EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance))
-        return min(answer.mu * min(rise, RISE), FIRST_MU) if rise > WORTHWHILE else answer.mu
+        room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
+        return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took; the passes hold its point and slopes."""
