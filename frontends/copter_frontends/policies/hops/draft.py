@@ -87,14 +87,21 @@ class Asked(NamedTuple):
     def take(self, at: Ints) -> Asked:
         """Return these entries, in this order."""
         chosen = at.tolist()
-        lists = (list(map(each.__getitem__, chosen)) for each in (self.jobs, self.columns, self.held))
-        jobs, columns, held = lists
-        arrays = (each[at] for each in self[2:8])
-        return Asked(jobs, columns, *arrays, held)
+        return Asked(
+            list(map(self.jobs.__getitem__, chosen)),
+            list(map(self.columns.__getitem__, chosen)),
+            self.kind[at],
+            self.group[at],
+            self.gpus[at],
+            self.gain[at],
+            self.weight[at],
+            self.server[at],
+            list(map(self.held.__getitem__, chosen)),
+        )
 
     def part(self, first: int, end: int) -> Asked:
         """Return the entries from one place to another."""
-        return Asked(*(each[first:end] for each in self))
+        return Asked._make([each[first:end] for each in self])
 
 
 class SharesOf(Mapping[str, Shares]):
@@ -393,8 +400,8 @@ class Draft:
         stays, values = given[done] == asked.server[done], (asked.weight[done] * gain[done]).tolist()
         counts = asked.gpus[done].tolist()
         shares = list[Shares](zip(zip(given[done].tolist(), counts, strict=True)))
-        for at, i in zip(np.flatnonzero(stays).tolist(), done[stays].tolist(), strict=True):
-            shares[at] = asked.held[i] or shares[at]
+        for place, i in zip(np.flatnonzero(stays).tolist(), done[stays].tolist(), strict=True):
+            shares[place] = asked.held[i] or shares[place]
         placed = map(tuple.__new__, repeat(Placed), zip(repeat(PACKED), counts, shares, values))
         fresh = dict(zip(map(asked.jobs.__getitem__, done.tolist()), placed, strict=True))
         self.placed.update(fresh)

@@ -22,6 +22,7 @@ SPARE_TEMPLATES = 64  # number of unused templates that are kept before they are
 MOST_EMPTY = 4  # the programs are rebuilt if empty groups exceed this multiple of the other groups
 MOST_TEMPLATES = 4  # with more templates per job, a change of groups makes the program anew
 MOST_ROWS = 1024  # up to this many rows, these programs are solved faster by prices than by interior points
+MOST_COLUMNS = 200_000  # up to this many columns, a round's few changes are solved faster by pivots than by prices
 MOST_USAGES = 4096  # most cached usage blocks; the oldest is dropped first
 
 
@@ -228,7 +229,8 @@ class RoundPrograms:
     throughputs : PlacedThroughputs
         Gives the servers' speeds.
     settings : copter.Settings
-        Settings of the solver; programs with this many coupling rows and plain requests are solved by prices.
+        Settings of the solver. Programs with few coupling rows are solved by prices at first, then by pivots from the
+        last round's basis.
     speed_bin, stay_bonus : float
         See :class:`.HopsPolicy`.
 
@@ -250,7 +252,9 @@ class RoundPrograms:
         stay_bonus: float,
     ) -> None:
         self.nodes, self.throughputs = nodes, throughputs
-        self.settings = replace(settings, interior_rows=max(settings.interior_rows, MOST_ROWS))
+        most_rows = max(settings.interior_rows, MOST_ROWS)
+        most_columns = max(settings.basis_columns, MOST_COLUMNS)
+        self.settings = replace(settings, interior_rows=most_rows, basis_columns=most_columns)
         self.speed_bin, self.stay_bonus = speed_bin, stay_bonus
         self._stale, self._version = False, self._speeds_version()
         self.groups: ServerGroups

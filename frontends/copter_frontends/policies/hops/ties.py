@@ -22,7 +22,7 @@ def without_ties(order: Ints, tied: NDArray[np.bool_], key: Callable[[int], Any]
         Whether each entry of the order is equal to the next one.
     key : callable (number of an entry) -> comparable
     """
-    result = order.tolist()
+    result: list[int] = order.tolist()
     edges = np.flatnonzero(np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))).tolist()
     for first, last in zip(edges[::2], edges[1::2], strict=True):
         result[first : last + 1] = sorted(result[first : last + 1], key=key)
