@@ -13,7 +13,7 @@ from hops_instances import RandomSpeeds
 from copter import Settings
 from copter.errors import SettingsError
 from copter_frontends.policies.hops import HopsPolicy, LearningRates, RequirementSet, ThroughputEstimator
-from copter_frontends.policies.hops.formulation import MOST_ROWS
+from copter_frontends.policies.hops.formulation import MOST_COLUMNS, MOST_ROWS
 from copter_frontends.policies.hops.offers import OfferRules
 from copter_frontends.policies.hops.round_planner import RoundPlanner
 from copter_frontends.policies.hops.shim import HopsShim
@@ -123,20 +123,20 @@ def test_sizes_that_are_told_after_servers_changed_are_offers_on_the_new_ones() 
 def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     settings, rules, shim = Settings(threads=1), OfferRules(scale_by_smallest=True), HopsShim()
     given = policy_of(settings=settings, rules=rules, shim=shim, fairness=0.0, stay_bonus=0.0)
-    by_prices = replace(settings, interior_rows=MOST_ROWS)
+    by_prices = replace(settings, interior_rows=MOST_ROWS, basis_columns=MOST_COLUMNS)
     assert given.formulation.session.settings == given.programs.idle.session.settings == by_prices
     assert given.book.rules is rules
     assert given.shim is shim
     assert (given.fairness, given.programs.stay_bonus) == (0.0, 0.0)
     plain = HopsPolicy(Cluster.of({"t4": (1, 4)}))
     assert isinstance(plain.book.throughputs, ModelledThroughputs)
-    assert plain.formulation.session.settings == replace(Settings(), interior_rows=1024)
+    assert plain.formulation.session.settings == replace(Settings(), interior_rows=1024, basis_columns=200_000)
     assert (plain.fairness, plain.round_s, plain.full_round_s) == (1.0, 60.0, 300.0)
     assert (plain.programs.stay_bonus, plain.programs.speed_bin) == (0.1, 0.05)
     assert not plain.learns
     assert HopsPolicy(Cluster.of({"t4": (1, 4)}), ThroughputEstimator()).programs.speed_bin == 0.1
-    more = policy_of(settings=Settings(interior_rows=5000))
-    assert more.formulation.session.settings.interior_rows == 5000
+    more = policy_of(settings=Settings(interior_rows=5000, basis_columns=10**6)).formulation.session.settings
+    assert (more.interior_rows, more.basis_columns) == (5000, 10**6)
 
 
 def test_nothing_has_a_price_where_nobody_asks() -> None:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from copter.errors import InternalError
-from copter_frontends.policies.hops.formulation import NONE, Wish
-from copter_frontends.policies.hops.offers import PACKED, SPREAD, Floats, Ints, Offers
+from copter_frontends.policies.hops.formulation import NONE, OFFERS, STAYS, WEIGHT, Wish
+from copter_frontends.policies.hops.offers import PACKED, SPREAD, Floats, Ints, Offers, OfferTable
 from copter_frontends.policies.hops.packing_kernel import give_packed
 from copter_frontends.policies.hops.server_groups import ServerGroups
+from copter_frontends.policies.hops.ties import without_ties
 
 Shares = tuple[tuple[int, int], ...]  # (server number, GPUs)
 Slowdown = Callable[[str, int, int, int], float]
@@ -78,23 +79,29 @@ class Asked(NamedTuple):
 
     def largest_first(self) -> Asked:
         """Return the entries by GPUs, the most first, then by weight, then by job."""
-        by_job = np.array(sorted(range(len(self.jobs)), key=self.jobs.__getitem__), dtype=np.int64)
-        return self.take(by_job[np.lexsort((-self.weight[by_job], -self.gpus[by_job]))])
+        order = np.lexsort((-self.weight, -self.gpus))
+        gpus, weight = self.gpus[order], self.weight[order]
+        tied = (gpus[1:] == gpus[:-1]) & (weight[1:] == weight[:-1])
+        return self.take(np.array(without_ties(order, tied, self.jobs.__getitem__), dtype=np.int64))
 
     def take(self, at: Ints) -> Asked:
         """Return these entries, in this order."""
         chosen = at.tolist()
         return Asked(
-            [self.jobs[i] for i in chosen],
-            [self.columns[i] for i in chosen],
+            list(map(self.jobs.__getitem__, chosen)),
+            list(map(self.columns.__getitem__, chosen)),
             self.kind[at],
             self.group[at],
             self.gpus[at],
             self.gain[at],
             self.weight[at],
             self.server[at],
-            [self.held[i] for i in chosen],
+            list(map(self.held.__getitem__, chosen)),
         )
+
+    def part(self, first: int, end: int) -> Asked:
+        """Return the entries from one place to another."""
+        return Asked._make([each[first:end] for each in self])
 
 
 class SharesOf(Mapping[str, Shares]):
@@ -329,15 +336,16 @@ class Draft:
     def asked(self, entries: list[tuple[str, int]]) -> Asked:
         """Return what these (job, column) ask for."""
         jobs, columns = [job for job, _ in entries], [column for _, column in entries]
-        wishes = [self.wishes[job] for job in jobs]
-        pairs = list(zip(wishes, columns, strict=True))
-        offered = [wish.offers.of(column) for wish, column in pairs]
-        kind, group, gpus = np.array(offered, dtype=np.int64).reshape(-1, 3).T
-        held = self.held
-        here = [held.get(job) if wish.stays == c else None for job, (wish, c) in zip(jobs, pairs, strict=True)]
-        server = np.array([NONE if shares is None else shares[0][0] for shares in here], dtype=np.int64)
-        gain = np.array([wish.offers.gain[column] for wish, column in pairs], dtype=np.float64)
-        weight = np.array([wish.weight for wish in wishes], dtype=np.float64)
+        wishes, many = list(map(self.wishes.__getitem__, jobs)), len(jobs)
+        table, column = OfferTable.of(list(map(OFFERS, wishes))), np.array(columns, dtype=np.int64)
+        at = table.start + column
+        weight = np.fromiter(map(WEIGHT, wishes), dtype=np.float64, count=many)
+        server, here = np.full(many, NONE, dtype=np.int64), list[Shares | None](repeat(None, many))
+        for i in np.flatnonzero(np.fromiter(map(STAYS, wishes), dtype=np.int64, count=many) == column).tolist():
+            here[i] = shares = self.held.get(jobs[i])
+            if shares is not None:
+                server[i] = shares[0][0]
+        kind, group, gpus, gain = (each[at] for each in table[1:])
         return Asked(jobs, columns, kind, group, gpus, gain, weight, server, here)
 
     def give_all(self, asked: Asked) -> None:
@@ -346,7 +354,7 @@ class Draft:
         begin = 0
         for end in ends:  # columns on one server, then one on several
             if end - begin > FEW:
-                self._give_packed(asked.take(np.arange(begin, end)))
+                self._give_packed(asked.part(begin, end))
                 begin = end
             for job, column in zip(asked.jobs[begin : end + 1], asked.columns[begin : end + 1], strict=True):
                 if job not in self.placed:
@@ -390,10 +398,12 @@ class Draft:
                     server = following[server]
         done = np.flatnonzero(given >= 0)
         stays, values = given[done] == asked.server[done], (asked.weight[done] * gain[done]).tolist()
-        entries = zip(done.tolist(), given[done].tolist(), asked.gpus[done].tolist(), stays.tolist(), strict=True)
-        shares = [asked.held[i] if same else ((server, gpus),) for i, server, gpus, same in entries]
-        placed = map(Placed._make, zip(repeat(PACKED), asked.gpus[done].tolist(), shares, values))
-        fresh = dict(zip([asked.jobs[i] for i in done.tolist()], placed, strict=True))
+        counts = asked.gpus[done].tolist()
+        shares = list[Shares](zip(zip(given[done].tolist(), counts, strict=True)))
+        for place, i in zip(np.flatnonzero(stays).tolist(), done[stays].tolist(), strict=True):
+            shares[place] = asked.held[i] or shares[place]
+        placed = map(tuple.__new__, repeat(Placed), zip(repeat(PACKED), counts, shares, values))
+        fresh = dict(zip(map(asked.jobs.__getitem__, done.tolist()), placed, strict=True))
         self.placed.update(fresh)
         for value in values:
             self.value += value

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import repeat
+from operator import attrgetter, mul
 
-from copter_frontends.policies.hops.draft import Draft, Present, Shares, SharesOf
-from copter_frontends.policies.hops.formulation import NONE, Wish
+from copter_frontends.policies.hops.draft import Draft, Present, SharesOf
+from copter_frontends.policies.hops.formulation import NONE, WEIGHT, Wish
 from copter_frontends.policies.hops.job_book import JobBook
 from copter_frontends.policies.hops.latency_ratio import Weights
 from copter_frontends.policies.hops.server_groups import ServerGroups
@@ -14,6 +16,7 @@ from copter_frontends.policies.hops.shim import fill
 from copter_frontends.vocabulary import Allocation, Job
 
 ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
+GAIN = attrgetter("gain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Drafting:
         here = map(self.present.get, jobs)
         columns = [NONE if each is None else each.column for each in here]
         offers = map(self.book.offers.__getitem__, jobs)
-        each = map(Wish._make, zip(offers, self.weight.of(jobs), columns, strict=True))
-        return dict(zip(jobs, each, strict=True))
+        each = zip(offers, self.weight.of(jobs), columns, strict=True)
+        return dict(zip(jobs, map(tuple.__new__, repeat(Wish), each), strict=True))  # Wish(...) is a call of Python's
 
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
         """Return a draft in which the jobs of `kept` keep their GPUs and all other GPUs are free."""
@@ -75,13 +78,17 @@ class Drafting:
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
         """Return the current plan, filled up, if it is worth more than the draft; otherwise None."""
-        present = self.present
-        among = draft.wishes.keys() & present.keys() - pinned.placed.keys()
-        kept = {job: wish.weight for job, wish in draft.wishes.items() if job in among and present[job].gain > 0.0}
-        value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
+        present, pins = self.present, pinned.placed
+        kept = {
+            job: wish
+            for job, wish, here in zip(draft.wishes, draft.wishes.values(), map(present.get, draft.wishes), strict=True)
+            if here is not None and here.gain > 0.0 and job not in pins
+        }
+        gains = map(GAIN, map(present.__getitem__, kept))
+        value = pinned.value + sum(map(mul, map(WEIGHT, kept.values()), gains))
         if value <= draft.value + ROUNDING * abs(draft.value):
             return None
-        pinned.hold_all({job: present[job] for job in kept}, list(kept.values()))
+        pinned.hold_all({job: present[job] for job in kept}, list(map(WEIGHT, kept.values())))
         pinned.admit(draft.wishes)
         fill(pinned)
         return pinned
@@ -89,21 +96,13 @@ class Drafting:
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
         held, placed, present = self.held, draft.placed, self.present
+        changed, allocation = draft.changed, self.groups.allocation
         result = dict(held) if draft.kept is present else {job: held[job] for job in draft.kept}
-        for job in draft.changed:
-            result.pop(job, None)
-            if job in placed:
-                shares, here = placed[job].shares, present.get(job)
+        for job in result.keys() & changed.keys():
+            del result[job]
+        for job, had, here in zip(changed, map(placed.get, changed), map(present.get, changed), strict=True):
+            if had is not None:
+                shares = had.shares
                 stays = here is not None and (here.shares is shares or here.shares == shares)
-                result[job] = held[job] if stays else self.allocation(shares)
+                result[job] = held[job] if stays else allocation(shares)
         return result
-
-    def allocation(self, shares: Shares) -> Allocation:
-        """Return the servers and GPUs that a draft gave a job as an Allocation."""
-        ids, first = self.groups.ids, shares[0][0]
-        kind = self.groups.groups[int(self.groups.group[first])].gpu_type
-        if len(shares) == 1:
-            gpus = shares[0][1]
-            return Allocation(kind, gpus, ((ids[first], gpus),))
-        nodes = tuple(sorted([(ids[server], gpus) for server, gpus in shares]))
-        return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
+from operator import is_not, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from copter import Model, Session, Settings, Solution, Template
-from copter_frontends.policies.hops.offers import PACKED, Floats, Ints, Offers
+from copter_frontends.policies.hops.offers import PACKED, Floats, Ints, Offers, OfferTable
 from copter_frontends.policies.hops.server_groups import ServerGroups, group_servers, in_places_of, regrouped
 from copter_frontends.policies.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
@@ -20,6 +22,7 @@ SPARE_TEMPLATES = 64  # number of unused templates that are kept before they are
 MOST_EMPTY = 4  # the programs are rebuilt if empty groups exceed this multiple of the other groups
 MOST_TEMPLATES = 4  # with more templates per job, a change of groups makes the program anew
 MOST_ROWS = 1024  # up to this many rows, these programs are solved faster by prices than by interior points
+MOST_COLUMNS = 200_000  # up to this many columns, a round's few changes are solved faster by pivots than by prices
 MOST_USAGES = 4096  # most cached usage blocks; the oldest is dropped first
 
 
@@ -38,6 +41,14 @@ class Wish(NamedTuple):
     offers: Offers
     weight: float
     stays: int = NONE
+
+
+OFFERS, WEIGHT, STAYS = map(itemgetter, range(3))  # the fields of a wish, many at a time
+
+
+def offers_in(wishes: Mapping[str, Wish]) -> dict[str, Offers]:
+    """Return the offers of every job."""
+    return dict(zip(wishes, map(OFFERS, wishes.values()), strict=True))
 
 
 class GroupFormulation:
@@ -107,20 +118,18 @@ class GroupFormulation:
     def set_wishes(self, wishes: Mapping[str, Wish]) -> None:
         """Update the requests: remove jobs that left the window, add new ones, send weights."""
         with self.model.batch():
-            known = self.wishes
+            known, offers = offers_in(self.wishes), offers_in(wishes)
             moved, fresh = {}, {}  # jobs whose gains are others, and those whose columns are
-            for job, wish in wishes.items():
-                before = known.get(job)
-                if before is None or before.offers.key != wish.offers.key:
-                    fresh[job] = wish
-                elif before.offers is not wish.offers:
-                    moved[job] = wish.offers.gain
+            for job in compress(wishes, map(is_not, map(known.get, wishes), offers.values())):
+                if job in known and known[job].key == offers[job].key:
+                    moved[job] = offers[job].gain
+                else:
+                    fresh[job] = offers[job]
             self.model.remove_requests([job for job in known if job not in wishes or job in fresh])
             self.model.update_costs(list(moved), list(moved.values()))
-            for job, wish in fresh.items():
-                template = self._template(wish.offers)
-                self.model.add_request(job, wish.offers.gain, template=template, integer=True)
-            self._weigh(wishes)
+            for job, each in fresh.items():
+                self.model.add_request(job, each.gain, template=self._template(each), integer=True)
+            self._weigh(wishes, list(offers.values()))
         self.wishes = dict(wishes)
         if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:
             self._retire_templates()
@@ -132,14 +141,17 @@ class GroupFormulation:
             template = self._templates.pop(key)
             self._spare.setdefault(template.n_columns, []).append(template)
 
-    def _weigh(self, wishes: Mapping[str, Wish]) -> None:
-        if not wishes:
+    def _weigh(self, wishes: Mapping[str, Wish], offers: Sequence[Offers]) -> None:
+        many, bonus = len(wishes), self.stay_bonus
+        if not many:
             return
-        every, bonus = wishes.values(), self.stay_bonus
-        weight = np.array([wish.weight for wish in every])
-        column = np.array([wish.stays if bonus else NONE for wish in every], dtype=np.int32)
-        own = [wish.offers.gain[wish.stays] + bonus if bonus and wish.stays != NONE else 0.0 for wish in every]
-        self.model.rescale_costs(list(wishes), weight, 0.0, column, weight * np.array(own))
+        weight = np.fromiter(map(WEIGHT, wishes.values()), dtype=np.float64, count=many)
+        column, own = np.full(many, NONE, dtype=np.int32), np.zeros(many)
+        if bonus:
+            column = np.fromiter(map(STAYS, wishes.values()), dtype=np.int32, count=many)
+            table, here = OfferTable.of(offers), np.flatnonzero(column != NONE)
+            own[here] = table.gain[table.start[here] + column[here]] + bonus
+        self.model.rescale_costs(list(wishes), weight, 0.0, column, weight * own)
 
     # The solve ----------------------------------------------------------------------------------------------------
 
@@ -217,7 +229,8 @@ class RoundPrograms:
     throughputs : PlacedThroughputs
         Gives the servers' speeds.
     settings : copter.Settings
-        Settings of the solver; programs with this many coupling rows and plain requests are solved by prices.
+        Settings of the solver. Programs with few coupling rows are solved by prices at first, then by pivots from the
+        last round's basis.
     speed_bin, stay_bonus : float
         See :class:`.HopsPolicy`.
 
@@ -239,7 +252,9 @@ class RoundPrograms:
         stay_bonus: float,
     ) -> None:
         self.nodes, self.throughputs = nodes, throughputs
-        self.settings = replace(settings, interior_rows=max(settings.interior_rows, MOST_ROWS))
+        most_rows = max(settings.interior_rows, MOST_ROWS)
+        most_columns = max(settings.basis_columns, MOST_COLUMNS)
+        self.settings = replace(settings, interior_rows=most_rows, basis_columns=most_columns)
         self.speed_bin, self.stay_bonus = speed_bin, stay_bonus
         self._stale, self._version = False, self._speeds_version()
         self.groups: ServerGroups

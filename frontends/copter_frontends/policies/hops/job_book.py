@@ -36,6 +36,8 @@ class JobBook:
     Attributes
     ----------
     requirements : dict of job id to RequirementSet
+    smallest : dict of job id to int
+        R_1 of each job.
     offers : dict of job id to Offers
         Offers of the jobs that can run on the present servers.
     age_s, work : dict of job id to float
@@ -50,6 +52,7 @@ class JobBook:
     def __init__(self, throughputs: PlacedThroughputs, rules: OfferRules) -> None:
         self.throughputs, self.rules = throughputs, rules
         self.requirements: dict[str, RequirementSet] = {}
+        self.smallest: dict[str, int] = {}
         self.offers: dict[str, Offers] = {}
         self.age_s: dict[str, float] = {}
         self.work: dict[str, float] = {}
@@ -85,7 +88,7 @@ class JobBook:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
         if isinstance(self.throughputs, ThroughputEstimator):
             self.throughputs.began(job.id)
-        self.requirements[job.id] = wanted
+        self.requirements[job.id], self.smallest[job.id] = wanted, wanted.smallest
         self._write(job, offers, work, groups)
 
     def check_observed(self, job: Job, held: Allocation | None, rate: object) -> None:
@@ -122,7 +125,7 @@ class JobBook:
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
-        for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
+        for known in (self.requirements, self.smallest, self.offers, self.age_s, self.work, self.learning):
             known.pop(job_id, None)
         if isinstance(self.throughputs, ThroughputEstimator):
             self.throughputs.ended(job_id)

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from copter.errors import SettingsError
+from copter_frontends.policies.hops.ties import without_ties
 from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
@@ -149,9 +150,11 @@ class LatencyQueue:
 
     def order(self, jobs: Mapping[str, Job]) -> list[str]:
         """Return ids by descending priority; ties by submission, then id."""
-        values = self.values
-        keys = [(-values[job_id], job.submit_s, job_id) for job_id, job in jobs.items()]
-        return [job_id for _, _, job_id in sorted(keys)]
+        ids, value = list(jobs), np.fromiter(map(self.values.__getitem__, jobs), dtype=np.float64, count=len(jobs))
+        order = np.argsort(-value, kind="stable")
+        ranked = value[order]
+        turns = without_ties(order, ranked[1:] == ranked[:-1], lambda at: (jobs[ids[at]].submit_s, ids[at]))
+        return [ids[at] for at in turns]
 
     def ended(self, now_s: float, ratio: float) -> None:
         """Record the latency ratio of an ended job."""

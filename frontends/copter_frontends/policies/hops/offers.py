@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,39 @@ class Offers:
     def packed_on(self, group: int) -> tuple[tuple[int, int], ...]:
         """Return (GPUs, column) of the offers on one server of a group, in the columns' order."""
         return _packed_of(self.key).get(group, ())
+
+
+class OfferTable(NamedTuple):
+    """The columns of many jobs' offers, those of jobs that share them once.
+
+    Attributes
+    ----------
+    start : int64 array (jobs,)
+        Place of each job's first column.
+    kind, group, gpus : int64 arrays (columns,)
+    gain : float64 array (columns,)
+    """
+
+    start: Ints
+    kind: Ints
+    group: Ints
+    gpus: Ints
+    gain: Floats
+
+    @classmethod
+    def of(cls, offers: Sequence[Offers]) -> OfferTable:
+        """Return the table of these jobs' offers."""
+        which = list(map(id, offers))
+        different = dict(zip(which, offers, strict=True))
+        parts = [(each.kind, each.group, each.gpus, each.gain) for each in different.values()]
+        if not parts:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(none, none, none, none, np.zeros(0))
+        kind, group, gpus, gain = (np.concatenate(each) for each in zip(*parts, strict=True))
+        ends = np.cumsum([len(each) for each, _, _, _ in parts])
+        first = dict(zip(different, [0, *ends.tolist()], strict=False))
+        start = np.fromiter(map(first.__getitem__, which), dtype=np.int64, count=len(which))
+        return cls(start, kind, group, gpus, gain)
 
 
 @lru_cache(maxsize=4096)

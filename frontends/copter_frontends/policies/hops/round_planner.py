@@ -89,10 +89,9 @@ class RoundPlanner:
 
     def whole(self, draft: Draft, waiting: list[str], on_solved: Callable[[Solution, float], None]) -> RoundResult:
         """Plan all GPUs that the draft leaves free; `on_solved` is called with the solution and its seconds."""
-        book, formulation = self.drafting.book, self.programs.whole
+        formulation = self.programs.whole
         pinned = draft.copy()
-        smallest = {job: book.requirements[job].smallest for job in waiting}
-        window = service_window(waiting, smallest, draft.idle)
+        window = service_window(waiting, self.drafting.book.smallest, draft.idle)
         wishes = self.drafting.wishes(window)
         draft.admit(wishes)
         formulation.set_free(np.array(draft.free, dtype=np.int64))
@@ -170,7 +169,6 @@ class RoundPlanner:
     def _fragment_window(self, waiting: list[str], idle: int) -> list[str]:
         """Return the jobs that may use the idle GPUs."""
         book = self.drafting.book
-        smallest = {job: book.requirements[job].smallest for job in waiting}
         sensitivity = {job: book.offers[job].sensitivity for job in waiting}
-        window = service_window(waiting, smallest, idle)
-        return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)
+        window = service_window(waiting, book.smallest, idle)
+        return adjust_for_sensitivity(waiting, window, book.smallest, sensitivity, idle)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.vocabulary import Allocation
+
 Ints = NDArray[np.int64]
 
 MOST_SHARES = 100_000
@@ -71,6 +73,7 @@ class ServerGroups:
         self.group: Ints = np.repeat(np.arange(len(groups)), counts).astype(np.int64)
         self.group_of = {server: g for g, group in enumerate(groups) for server in group.servers}
         self._shares: dict[tuple[tuple[str, int], ...], tuple[tuple[int, int], ...]] = {}
+        self._allocations: dict[tuple[tuple[int, int], ...], Allocation] = {}
         self.gpus_by_type = dict.fromkeys((group.gpu_type for group in groups), 0)
         for group in groups:
             self.gpus_by_type[group.gpu_type] += group.gpus * len(group.servers)
@@ -87,6 +90,17 @@ class ServerGroups:
             if len(self._shares) >= MOST_SHARES:
                 self._shares.clear()
             found = self._shares[nodes] = tuple(sorted((self.index[node], gpus) for node, gpus in nodes))
+        return found
+
+    def allocation(self, shares: tuple[tuple[int, int], ...]) -> Allocation:
+        """Return the allocation of these (position of the server, GPUs); cached for jobs on one server."""
+        found = self._allocations.get(shares)
+        if found is None:
+            kind = self.groups[int(self.group[shares[0][0]])].gpu_type
+            nodes = tuple(sorted([(self.ids[server], gpus) for server, gpus in shares]))
+            found = Allocation(kind, sum([gpus for _, gpus in shares]), nodes)
+            if len(shares) == 1:
+                self._allocations[shares] = found
         return found
 
     @property

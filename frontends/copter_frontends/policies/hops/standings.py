@@ -115,7 +115,8 @@ class Standings:
 
     def order(self, ids: Iterable[str], jobs: Mapping[str, Job]) -> list[str]:
         """Return those of the jobs that can run, highest priority first."""
-        return self.queue.order({job_id: jobs[job_id] for job_id in ids if job_id in self.book.offers})
+        there = list(filter(self.book.offers.__contains__, ids))
+        return self.queue.order(dict(zip(there, map(jobs.__getitem__, there), strict=True)))
 
     def _note_progress(self, elapsed_s: float, running: Iterable[str], present: Mapping[str, Present]) -> None:
         """Add what running jobs have done at their estimated speed."""
