@@ -18,7 +18,7 @@ from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.formulation import Relaxation, sufficient_horizon_s
 from copter_frontends.policies.hare.instance import least_round_s
 from copter_frontends.policies.hare.list_kernel import list_schedule
-from copter_frontends.policies.hare.repair import fill, shrink
+from copter_frontends.policies.hare.repair import fill, filled_means, repaired, shrink
 from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_rounds
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
 from copter_frontends.policies.hare.solver import RelaxationSolver
@@ -79,6 +79,27 @@ def test_a_grid_without_room_says_nothing_about_the_upper_number() -> None:
     assert (low > 0.0, high) == (True, np.inf)
     none = HareInstance.of([], dict.fromkeys(GPUS, 1))
     assert RelaxationSolver().range_of(none, TimeGrid.geometric(0.0, 5.0)) == (0.0, 0.0)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_mean_busy_times_without_columns_are_those_of_the_filled_point(seed: int, gpus: int) -> None:
+    instance = drawn_instance(seed, 15, dict.fromkeys(GPUS, gpus))
+    data = Relaxation.of(instance, TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)))
+    urgency = data.weight * data.alpha.max(axis=1)
+    point, mean = repaired(data, np.zeros(data.shape), urgency), filled_means(data, urgency)
+    assert point is not None
+    assert mean == pytest.approx(data.mean_busy_s(point), rel=1e-9, abs=1e-9)
+
+
+def test_a_solve_ends_once_what_is_left_is_within_a_larger_tolerance() -> None:
+    instance = drawn_instance(1, 60, dict.fromkeys(GPUS, 2))
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
+    exact, loose = (RelaxationSolver().solve(instance, grid, tolerance=each) for each in (0.0, 0.05))
+    assert exact.gap <= 1e-4 < loose.gap <= 0.05
+    assert loose.passes <= exact.passes
+    assert loose.iterations < exact.iterations
+    assert loose.bound <= exact.bound * (1 + 1e-9)
 
 
 def test_where_gpus_are_scarce_the_program_is_solved_after_rounds_without_prices() -> None:

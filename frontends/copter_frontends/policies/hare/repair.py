@@ -37,6 +37,17 @@ def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float
     return v if lack <= 1e-9 else None
 
 
+def filled_means(data: Relaxation, urgency: Floats) -> Floats | None:
+    """Return the mean busy times (HR7) of the point that :func:`repaired` makes of zeros, without its columns.
+
+    None if the grid has no room for all work.
+    """
+    order = np.argsort(-urgency, kind="stable").astype(np.int64)
+    mean = np.zeros(len(order))
+    lack = fill_means(order, data.first, data.alpha, data.parallel, data.start, data.capacity.copy(), mean)
+    return mean if lack <= 1e-9 else None
+
+
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
 
@@ -110,5 +121,34 @@ def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, v: Floats, r
                 room[i, best] -= take
                 own -= take
                 need -= alpha[n, best] * take
+        worst = max(worst, need)
+    return worst
+
+
+@_compiled
+def fill_means(
+    order: Ints, first: Ints, alpha: Floats, parallel: Floats, start: Floats, room: Floats, mean: Floats
+) -> float:
+    """Do :func:`fill` from nothing, but write only the jobs' mean busy times; returns the largest shortage."""
+    intervals, types = room.shape
+    worst = 0.0
+    for n in order:
+        need = 1.0
+        for i in range(first[n], intervals):
+            if need <= 1e-15:
+                break
+            own, least = parallel[n, i], LEAST * parallel[n, i]
+            while own > least and need > 1e-15:
+                best = -1
+                for g in range(types):
+                    if alpha[n, g] > 0 and room[i, g] > least and (best < 0 or alpha[n, g] > alpha[n, best]):
+                        best = g
+                if best < 0:
+                    break
+                take = min(own, room[i, best], need / alpha[n, best])
+                room[i, best] -= take
+                own -= take
+                need -= alpha[n, best] * take
+                mean[n] += alpha[n, best] * take * start[n, i]
         worst = max(worst, need)
     return worst

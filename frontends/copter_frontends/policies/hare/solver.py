@@ -16,7 +16,7 @@ from copter_frontends.policies.hare.formulation import Relaxation
 from copter_frontends.policies.hare.grid import TimeGrid
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.policies.hare.job import HareJob
-from copter_frontends.policies.hare.repair import repaired
+from copter_frontends.policies.hare.repair import filled_means, repaired
 from copter_frontends.policies.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
@@ -138,17 +138,23 @@ class RelaxationSolver:
         """Return two numbers between which the relaxation's value is, without solving it.
 
         The lower one is the bound without prices, sum w F (HR11 at y = 0); the upper one is the value of a point that
-        fills the GPUs by weight per second of floor. It is infinite if the grid has no room.
+        fills the GPUs by weight per GPU second of work. It is infinite if the grid has no room.
         """
         if instance.n_jobs == 0:
             return 0.0, 0.0
         data = Relaxation.of(instance, grid)
-        v = repaired(data, np.zeros(data.shape), urgency_of(data))
-        high = np.inf if v is None else float(data.weight @ data.completion_s(v))
-        return data.constant, high
+        mean = filled_means(data, data.weight * data.alpha.max(axis=1))
+        if mean is None:
+            return data.constant, np.inf
+        return data.constant, data.constant + float(data.weight @ np.maximum(data.excess + mean, 0.0))
 
     def solve(
-        self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf"), origin_s: float = 0.0
+        self,
+        instance: HareInstance,
+        grid: TimeGrid,
+        deadline_s: float = float("inf"),
+        origin_s: float = 0.0,
+        tolerance: float = 0.0,
     ) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
 
@@ -162,6 +168,8 @@ class RelaxationSolver:
         origin_s : float
             Time zero of the grid and of the arrivals. If it moves with the time and the grid stays, columns and
             coefficients of standing jobs stay too, and progress is an edit of bounds and costs.
+        tolerance : float
+            A larger tolerance for this solve, where less will do.
         """
         started = time.perf_counter()
         relaxation = Relaxation.of(instance, grid)
@@ -180,9 +188,10 @@ class RelaxationSolver:
             self._unit_weight = float(np.mean(relaxation.weight))
         data = relaxation.in_units(self._unit_s, self._unit_weight)
         with ThreadPoolExecutor(self.threads or None) as pool:
-            solve = _Round(self, instance, grid, data, pool, started + deadline_s, origin_s)
+            enough = max(tolerance, self.tolerance)
+            solve = _Round(self, instance, grid, data, pool, started + deadline_s, origin_s, enough)
             standing = solve.filled()
-            if standing.gap > self.tolerance:
+            if standing.gap > enough:
                 kept = self._kept
                 moved = solve.from_kept(kept) if kept is not None and kept.standing.price.any() else None
                 warm = moved is not None
@@ -233,8 +242,10 @@ class _Round:
         pool: ThreadPoolExecutor,
         until: float,
         origin_s: float,
+        tolerance: float,
     ) -> None:
         self.solver, self.data, self.pool, self.until = solver, data, pool, until
+        self.tolerance = tolerance
         self.instance, self.grid, self.origin_s = instance, grid, origin_s
         self.names = [job.id for job in instance.jobs]
         self.passes = self.iterations = 0
@@ -265,7 +276,8 @@ class _Round:
     def _sampled(self) -> Floats:
         """Return the prices of every k-th job on a 1/k share of the GPUs."""
         jobs = self.instance.jobs[::SAMPLE]
-        part = RelaxationSolver(10.0 * self.solver.tolerance, self.solver.threads, self.solver.max_passes)
+        tolerance = max(10.0 * self.solver.tolerance, self.tolerance)
+        part = RelaxationSolver(tolerance, self.solver.threads, self.solver.max_passes)
         gpus = dict(zip(self.instance.gpu_types, self.instance.gpus.tolist(), strict=True))
         instance = HareInstance.of(jobs, gpus)
         small = replace(instance, gpus=np.maximum(instance.gpus / SAMPLE, 0.0))
@@ -304,7 +316,7 @@ class _Round:
     def run(self, standing: Standing, warm: bool) -> Standing:
         """Solve, add columns and jobs by price, and solve again, until the certified gap is small enough."""
         best, n = standing, len(self.names)
-        tolerance = self.solver.tolerance
+        tolerance = self.tolerance
         free = np.arange(n)
         if warm and not self._ended(standing):
             free = self._furthest(standing)
@@ -342,7 +354,7 @@ class _Round:
         return best.ended(status, self.iterations, len(free))
 
     def _ended(self, best: Standing) -> bool:
-        enough = best.gap <= self.solver.tolerance
+        enough = best.gap <= self.tolerance
         return enough or self.passes >= self.solver.max_passes or time.perf_counter() >= self.until
 
     def _furthest(self, at: Standing) -> Ints:
@@ -352,7 +364,7 @@ class _Round:
         regret = np.maximum(at.regret(self.data), 0.0)
         order = np.argsort(-regret, kind="stable")
         rest = regret.sum() - np.cumsum(regret[order])
-        allowed = STAY_SHARE * self.solver.tolerance * abs(at.value if at.feasible else at.bound)
+        allowed = STAY_SHARE * self.tolerance * abs(at.value if at.feasible else at.bound)
         count = int(np.searchsorted(-rest, -allowed)) + 1
         return np.sort(order[: max(count, self._least())])
 
@@ -407,7 +419,7 @@ class _Round:
         """Return the engine's tolerance: a small fraction of the gap, reduced after every slow pass."""
         data = self.data
         late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
-        asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
+        asked = max(self.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
         share = AIM * 0.1 ** min(self.slow, 8) * asked / ENGINE_AIM / (1.0 + float(data.weight[free] @ late))
         return float(10.0 ** np.floor(np.log10(np.clip(share, *ENGINE_TOLERANCES))))
 

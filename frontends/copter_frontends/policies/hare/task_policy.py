@@ -43,6 +43,7 @@ MOST_TASKS = 200_000  # largest number of tasks in a plan; chunks are made long 
 SPARE = 2.0  # horizon of a new grid, relative to the horizon that suffices now
 MOST_SPARE = 16.0  # the grid is made again if its horizon is longer than so many times the one that suffices
 WORTH = 0.1  # least share of a plan's gap that a relaxation must be able to close, otherwise it is not solved
+LOOSE = 0.1  # largest relative gap with which a relaxation may end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -360,7 +361,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         The relaxation's value is between two numbers that are known without a solve: its bound without prices, and the
         value of a point that fills the GPUs (:meth:`.RelaxationSolver.range_of`). If these differ by less than the
         share :data:`WORTH` of the gap of the plan at hand, of this `value`, the solve could close no more of the gap
-        than that, and is left out.
+        than that, and is left out. Otherwise it ends as soon as what it leaves open is no more than that.
         """
         jobs, gpus = instance.jobs, tuple(instance.gpus.tolist())
         kept = self._order_kept
@@ -368,13 +369,16 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             return kept
         zero_s, self.grid = self._grid_of(instance, now_s)
         part, shift = replace(instance, arrival_s=instance.arrival_s - zero_s), zero_s * float(instance.weight.sum())
+        tolerance = 0.0
         if self.relaxation == "worthwhile":
             low, high = self.solver.range_of(part, self.grid)
-            if high - low <= WORTH * (value - shift - low):
+            enough = WORTH * (value - shift - low)
+            tolerance = min(max(enough, 0.0) / max(high, 1e-300), LOOSE)
+            if high - low <= enough:
                 self.programs_needless += 1
                 self._order_kept = _Order(jobs, gpus, np.zeros(0), instance.rounds, low + shift, False)
                 return self._order_kept
-        found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
+        found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s, tolerance)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
         if found.passes:
