@@ -20,8 +20,6 @@ PEER_NAMES = (
 """The names in :data:`copter_frontends.replay.peers.PEERS`, repeated here so that ``--help`` imports nothing."""
 
 KINDS = (".svg", ".png", ".pdf")
-WIDTH = 180  # least width of tables in characters, so that columns stay readable
-
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
@@ -189,7 +187,6 @@ def replay(
         print_json({"tape": file, "solvers": [{**s, "by_round": r.rows} for s, r in zip(summaries, done, strict=True)]})
     elif not is_quiet():
         console = Console()
-        console = Console(width=max(console.width, WIDTH))
         tables.print_rounds(done[0], console)
         tables.print_sums(summaries, console)
     if picture is not None:

@@ -1,4 +1,4 @@
-"""A replay as tables."""
+"""A replay as tables, as wide as they need: no name and no figure is cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from copter.figures import percent, seconds, times
 from copter_frontends.replay.runs import Run
 
 STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"))
+LEAST, MOST = 180, 1000  # width of the tables in characters
 
 
 def print_rounds(run: Run, console: Console) -> None:
@@ -31,7 +32,7 @@ def print_rounds(run: Run, console: Console) -> None:
             verdict(row["verified"]),
             "bits" if row["identical"] else percent(row["difference"]),
         )
-    console.print(table)
+    _print(table, console)
 
 
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
@@ -61,7 +62,12 @@ def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
             f"{each['verified']} of {each['rounds']}",
             each["ended"] or "",
         )
-    console.print(table)
+    _print(table, console)
+
+
+def _print(table: Table, console: Console) -> None:
+    whole = console.measure(table, options=console.options.update(width=MOST)).maximum
+    Console(file=console.file, width=max(console.width, LEAST, whole)).print(table)
 
 
 def verdict(verified: bool | None) -> str:
