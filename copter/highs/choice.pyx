@@ -1,4 +1,4 @@
-"""One configuration of each request: changes of single ones under penalties that rise and fall (method/plans.md, M19)."""
+"""One configuration of each request: single changes under penalties that rise and fall (method/plans.md, M19)."""
 
 import numpy as np
 

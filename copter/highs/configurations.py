@@ -403,11 +403,16 @@ class Configurations:
 
     def enrich(self, several: int, until: float) -> None:
         """Find the cheapest configurations of each request at the best prices: a choice needs more than an LP does."""
+        several = min(several, MOST_USAGE // max(len(self.columns), self.count * len(self.row_lower)))
+        if several < 1:
+            return
         reduced = self.program.cost[self.columns] - self.of_columns.T @ self.prices[self.is_kept]
         x, count = np.zeros(several * len(self.columns)), np.zeros(self.count, dtype=np.int32)
         self.pricer.several(reduced, x, count, several, NODES, until)
         of, parts = [], []
         for g in range(self.count):
+            if time.perf_counter() >= until:
+                break
             begin, end = self.first[g], self.first[g + 1]
             for point in x[several * begin : several * end].reshape(several, -1)[: count[g]]:
                 key = g, point.tobytes()
