@@ -29,6 +29,10 @@ from copter.highs import tree
 CONSTANTS = (
     ("copter.highs.configurations", "KEPT", "configurations that the next round begins with"),
     ("copter.highs.configurations", "HOLDS", "guard of rounding"),
+    ("copter.highs.configurations", "RAISED", "factor on penalties of broken rows; half: they never rise"),
+    ("copter.highs.search", "SEVERAL", "configurations among which choices are made"),
+    ("copter.highs.search", "FIRST_TRIES", "changes of penalties, for the first choice"),
+    ("copter.highs.search", "TRIES", "and for those that follow"),
     ("copter.highs.search", "WEAK", "gap of an LP that says little"),
     ("copter.highs.search", "CUTS_SHARE", "time for cuts then"),
     ("copter.highs.search", "SMALL_INTEGERS", "size of programs that get cuts"),
@@ -37,7 +41,7 @@ CONSTANTS = (
     ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
     ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
 )
-TASKS = (("replicas-60", 0.1), ("lots-20", 1.0), ("assignment-120", 1.0), ("units-20", 0.3))
+TASKS = (("replicas-30", 0.1), ("replicas-60", 0.1), ("lots-20", 1.0), ("assignment-120", 1.0), ("units-20", 0.3))
 PLAIN = tree.CHILD
 LATE_S = 0.01  # seconds over the deadline that count as late
 
@@ -110,7 +114,9 @@ def main() -> None:
     for module, constant, what in CONSTANTS:
         value = getattr(import_module(module), constant)
         for word, factor in (("half", 0.5), ("double", 2.0)):
-            changed = type(value)(value * factor)
+            parts = value if isinstance(value, tuple) else (value,)
+            parts = tuple(type(part)(part * factor) for part in parts)
+            changed = parts if isinstance(value, tuple) else parts[0]
             other = [outcome(task, given.rounds, given.seed, (module, constant, changed)) for task in TASKS]
             path = module.removeprefix("copter.").replace(".", "/") + ".py"
             lines.append(f"| `{path} {constant}` | {word} | {told(base, other)} | {what} |")

@@ -4,16 +4,19 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
-def exchange(
+def oscillate(
     usage: _Floats,
     cost: _Floats,
     order: _Ints,
     first: _Ints,
     low: _Floats,
     high: _Floats,
+    room: _Floats,
     weight: _Floats,
     now: _Ints,
-    used: _Floats,
-    passes: int,
+    raised: float,
+    lowered: float,
+    enough: float,
+    patience: int,
     until: float,
 ) -> bool: ...

@@ -1,14 +1,43 @@
-"""One configuration of each request: changes of single ones while cost and broken rows fall (method/plans.md, M19)."""
+"""One configuration of each request: single changes under penalties that rise and fall (method/plans.md, M19)."""
+
+import numpy as np
 
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+cdef double SMALLEST = 1e-6, LARGEST = 1e12  # bounds of the weights, as multiples of those at first
 
-def exchange(
+
+cdef unsigned long long drawn(unsigned long long *state) noexcept nogil:
+    """Return the next of a row of pseudo-random numbers (xorshift)."""
+    state[0] ^= state[0] << 13
+    state[0] ^= state[0] >> 7
+    state[0] ^= state[0] << 17
+    return state[0]
+
+
+cdef double penalty(double value, double low, double high, double weight) noexcept nogil:
+    """Return what a row's sum costs beyond its sides."""
+    if value > high:
+        return weight * (value - high)
+    if value < low:
+        return weight * (low - value)
+    return 0.0
+
+
+cdef bint is_past(double until) noexcept nogil:
+    """Whether it is later than a time of ``time.perf_counter()``."""
+    cdef timespec moment
+    clock_gettime(CLOCK_MONOTONIC, &moment)
+    return moment.tv_sec + 1e-9 * moment.tv_nsec >= until
+
+
+def oscillate(
     const double[:, ::1] usage, const double[::1] cost, const long long[::1] order, const long long[::1] first,
-    const double[::1] low, const double[::1] high, const double[::1] weight, long long[::1] now, double[::1] used,
-    int passes, double until
+    const double[::1] low, const double[::1] high, const double[::1] room, double[::1] weight, long long[::1] now,
+    double raised, double lowered, double enough, long long patience, double until
 ):
-    """Change one request's configuration at a time to the cheapest, until none changes.
+    """Change one request's configuration at a time to the cheapest under penalties on broken rows, until none changes;
+    then make broken rows dearer and the others cheaper, and go on.
 
     Parameters
     ----------
@@ -19,56 +48,87 @@ def exchange(
     first : ndarray (requests + 1,) int64
         Those of request g are order[first[g]] to order[first[g + 1]].
     low, high : ndarray (rows,)
+    room : ndarray (rows,)
+        By how much a row may be beyond a side and still counts as held.
     weight : ndarray (rows,)
-        Cost of a unit that a row has too much or too little.
+        Cost of a unit that a row has too much or too little; changed.
     now : ndarray (requests,) int64
-        Each request's configuration; changed.
-    used : ndarray (rows,)
-        Sums of the rows; changed.
-    passes : int
-        Most passes over all requests.
+        Each request's configuration; the best choice that holds on return, or the last one if there is none.
+    raised, lowered : float
+        Factors on the weights of broken rows, and of the others.
+    enough : float
+        The search ends with a choice that costs at most this.
+    patience : int
+        It ends after so many changes of the weights without a gain.
     until : float
         Time of ``time.perf_counter()`` at which to end.
 
     Returns
     -------
     bool
-        Whether it ended before that time.
+        Whether the choice holds.
     """
-    cdef Py_ssize_t requests = first.shape[0] - 1, m = low.shape[0], g, k, i, p, old, best
-    cdef double value, total, least, current
-    cdef timespec moment
-    cdef bint moved
-    cdef int _turn
+    cdef Py_ssize_t requests = first.shape[0] - 1, m = low.shape[0], g, h, k, i, p, old, pick
+    cdef double total, least, value = np.inf
+    cdef double[::1] used = np.zeros(m), without = np.zeros(m)
+    cdef const double[::1] least_weight = SMALLEST * np.asarray(weight), most_weight = LARGEST * np.asarray(weight)
+    cdef long long[::1] best = np.array(now), turn = np.arange(requests, dtype=np.int64)
+    cdef bint moved, holds, late = False
+    cdef unsigned long long state = 88172645463325252
+    cdef long long idle = 0
     with nogil:
-        for _turn in range(passes):
-            moved = False
-            for g in range(requests):
-                clock_gettime(CLOCK_MONOTONIC, &moment)
-                if moment.tv_sec + 1e-9 * moment.tv_nsec >= until:
-                    with gil:
-                        return False
-                old = now[g]
-                best, least, current = old, 0.0, 0.0
-                for k in range(first[g] - 1, first[g + 1]):
-                    p = old if k < first[g] else order[k]  # the present one is the first, and gives the least
-                    if k >= first[g] and p == old:
-                        continue
-                    total = cost[p]
+        for g in range(requests):
+            for i in range(m):
+                used[i] += usage[now[g], i]
+        while idle < patience and not late and value > enough:
+            idle += 1
+            moved = True
+            while moved and not late:
+                moved = False
+                for h in range(requests - 1, 0, -1):
+                    k = <Py_ssize_t>(drawn(&state) % <unsigned long long>(h + 1))
+                    p = turn[h]
+                    turn[h] = turn[k]
+                    turn[k] = p
+                for h in range(requests):
+                    late = late or is_past(until)
+                    if late:
+                        break
+                    g = turn[h]
+                    old = now[g]
+                    least, pick = cost[old], old
                     for i in range(m):
-                        value = used[i] - usage[old, i] + usage[p, i]
-                        if value > high[i]:
-                            total += weight[i] * (value - high[i])
-                        elif value < low[i]:
-                            total += weight[i] * (low[i] - value)
-                    if k < first[g]:
-                        least = current = total
-                    elif total < least:
-                        best, least = p, total
-                if best != old and least < current - 1e-9 * (1.0 + abs(current)):
-                    for i in range(m):
-                        used[i] += usage[best, i] - usage[old, i]
-                    now[g], moved = best, True
-            if not moved:
-                break
+                        without[i] = used[i] - usage[old, i]
+                        least += penalty(used[i], low[i], high[i], weight[i])
+                    least -= 1e-9 * (1.0 + abs(least))
+                    for k in range(first[g], first[g + 1]):
+                        p = order[k]
+                        total = cost[p]
+                        for i in range(m):
+                            if total >= least:
+                                break
+                            total += penalty(without[i] + usage[p, i], low[i], high[i], weight[i])
+                        if total < least and p != old:
+                            least, pick = total, p
+                    if pick != old:
+                        now[g], moved = pick, True
+                        for i in range(m):
+                            used[i] = without[i] + usage[pick, i]
+            holds = True
+            for i in range(m):
+                if used[i] > high[i] + room[i] or used[i] < low[i] - room[i]:
+                    holds = False
+                    weight[i] = min(raised * weight[i], most_weight[i])
+                else:
+                    weight[i] = max(lowered * weight[i], least_weight[i])
+            if holds:
+                total = 0.0
+                for g in range(requests):
+                    total += cost[now[g]]
+                if total < value:
+                    value, idle = total, 0
+                    best[:] = now
+    if value == np.inf:
+        return False
+    now[:] = best
     return True

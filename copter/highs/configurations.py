@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.highs.choice import exchange
+from copter.highs.choice import oscillate
 from copter.highs.lp import filled_lp, require_highspy, run_highs, silent_highs
 from copter.highs.pricing import Pricer
 from copter.highs.tree import Program
@@ -32,8 +32,7 @@ NODES, MOST_NODES = 2_000, 200_000  # nodes of one request's search, at first an
 PENALTY = 100.0  # cost of a unit that a row lacks, in units of 1 + the largest cost of a unit
 CLOSE = 3e-5  # the generation ends at this relative gap
 SMOOTH = 0.5  # weight of the best bound's prices in those that are tried
-PASSES = 12  # most passes of exchanges at one penalty
-RAISE, RAISES = 8.0, 4  # factor on the penalty of broken rows, and how often it grows
+RAISED, LOWERED = 2.0, 0.9  # factors on the penalties of broken rows, and of the others
 KEPT = 8  # configurations of a request that the next round begins with
 HOLDS = 1e-9  # a row of a request's own lacks at most this times (1 + |side|)
 SMALL_COST = 1e-7  # a reduced cost of this size counts as zero
@@ -156,6 +155,7 @@ class Configurations:
         self.cost = np.zeros(0)
         self.usage: Floats = np.zeros((0, len(self.row_lower)))
         self.last = np.full(len(self.columns), np.nan)
+        self.loaded = 0  # configurations that the master has
         self.share = np.zeros(0)  # the master's last shares
 
     # Column generation ----------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Configurations:
                     return
                 self.nodes *= 10
             else:
-                self._extend(before)
+                self._extend()
 
     def _is_closed(self) -> bool:
         return not self.is_short and self.value - self.bound <= CLOSE * abs(self.value)
@@ -368,11 +368,13 @@ class Configurations:
             )
         )
         self.optimal = highspy.HighsModelStatus.kOptimal
-        self._extend(0)
+        self._extend()
 
-    def _extend(self, start: int) -> None:
-        """Add the configurations from number `start` on to the master."""
-        new = len(self.cost) - start
+    def _extend(self) -> None:
+        """Add the configurations that the master does not have."""
+        start = self.loaded
+        self.loaded = len(self.cost)
+        new = self.loaded - start
         own = sp.csr_array((np.ones(new), (np.arange(new), self.group[start:])), shape=(new, self.count))
         rows = sp.csr_array(sp.hstack([sp.csr_array(self.usage[start:]), own]))
         self.lp.addCols(
@@ -386,7 +388,7 @@ class Configurations:
         run_highs(self.lp)
         solution = self.lp.getSolution()
         x, dual = np.array(solution.col_value), np.array(solution.row_dual)
-        if len(x) != self.others + len(self.cost):
+        if len(x) != self.others + self.loaded:
             return None
         self.share = x[self.others :]
         self.is_short = bool(x[len(self.rest) : self.others].max(initial=0.0) > 1e-7)
@@ -399,8 +401,34 @@ class Configurations:
 
     # Plans ----------------------------------------------------------------------------------------------------------
 
-    def rounded(self, until: float) -> Places:
-        """Return a configuration of each request: the master's largest share, then exchanges of single requests."""
+    def enrich(self, several: int, until: float) -> None:
+        """Find the cheapest configurations of each request at the best prices: a choice needs more than an LP does."""
+        several = min(several, MOST_USAGE // max(len(self.columns), self.count * len(self.row_lower)))
+        if several < 1:
+            return
+        reduced = self.program.cost[self.columns] - self.of_columns.T @ self.prices[self.is_kept]
+        x, count = np.zeros(several * len(self.columns)), np.zeros(self.count, dtype=np.int32)
+        self.pricer.several(reduced, x, count, several, NODES, until)
+        of, parts = [], []
+        for g in range(self.count):
+            if time.perf_counter() >= until:
+                break
+            begin, end = self.first[g], self.first[g + 1]
+            for point in x[several * begin : several * end].reshape(several, -1)[: count[g]]:
+                key = g, point.tobytes()
+                if key not in self.seen:
+                    self.seen.add(key)
+                    of.append(g)
+                    parts.append(point)
+        if of:
+            place, starts = self._places(np.array(of))
+            shape = len(self.columns), len(of)
+            self._add(np.array(of), sp.csc_array((np.concatenate(parts), place, starts), shape=shape))
+
+    def rounded(self, until: float, gap: float, tries: int) -> Places:
+        """Return a configuration of each request: the master's largest share, then exchanges of single requests under
+        penalties that rise and fall, until the gap is closed or nothing is gained.
+        """
         m = len(self.row_lower)
         share = np.concatenate((self.share, np.zeros(len(self.cost) - len(self.share))))
         order = np.lexsort((self.cost - self.usage @ self.prices[self.is_kept], -share, self.group))
@@ -414,15 +442,12 @@ class Configurations:
         low = self.row_lower - np.bincount(at, weights=np.maximum(one, two), minlength=m)
         high = self.row_upper - np.bincount(at, weights=np.minimum(one, two), minlength=m)
         weight = np.minimum(self.penalty, 4.0 * np.abs(self.prices[self.is_kept]) + 1e-3 * self.penalty)
-        used = self.usage[now].sum(axis=0)
-        room = 1e-9 * (1.0 + np.abs(used))
-        for _ in range(RAISES + 1):
-            if not exchange(self.usage, self.cost, order, first, low, high, weight, now, used, PASSES, until):
-                break
-            off = (used > high + room) | (used < low - room)
-            if not off.any():
-                break
-            weight = np.where(off, weight * RAISE, weight)
+        room = HOLDS * (1.0 + np.abs(self.usage[now].sum(axis=0)))
+        # other columns may cost something: what a choice costs in all is known without them only
+        enough = -np.inf if self.program.cost[self.rest].any() else self.bound + gap * abs(self.bound)
+        oscillate(
+            self.usage, self.cost, order, first, low, high, room, weight, now, RAISED, LOWERED, enough, tries, until
+        )
         return now
 
     def point_of(self, chosen: Places) -> Floats:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from libc.math cimport ceil, fabs, isinf
+from libc.math cimport NAN, ceil, fabs, isinf
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef double FEASIBLE = 1e-9  # a private row holds if it lacks at most this times (1 + |side|)
@@ -12,9 +13,9 @@ cdef double LARGEST = 1e15  # a lack or value above this is none
 
 cdef struct Block:
     # min sum w_k t_k, 0 <= t_k <= cap_k whole, sum_k h[i, k] t_k >= lack_i; columns in the order of branching
-    int n, m, main
+    int n, m, main, most, count  # most points to be kept, and those that are
     long long nodes
-    double best
+    double best  # points must cost less
     double *w
     double *cap
     double *h  # (m, n) by row
@@ -22,7 +23,25 @@ cdef struct Block:
     double *rate  # (m, n + 1): least cost of a unit of row i by the columns from k on
     double *lack
     double *t
-    double *best_t
+    double *kept_t  # (most, n), the cheapest first
+    double *kept_cost
+
+
+cdef void keep(Block *b, int k, double cost) noexcept nogil:
+    """Keep a point whose columns from k on are at zero, in place of the dearest if there are enough."""
+    cdef int i, at
+    if b.count < b.most:
+        b.count += 1
+    at = b.count - 1
+    while at > 0 and b.kept_cost[at - 1] > cost:  # ends: at falls to 0
+        b.kept_cost[at] = b.kept_cost[at - 1]
+        memcpy(b.kept_t + at * b.n, b.kept_t + (at - 1) * b.n, b.n * sizeof(double))
+        at -= 1
+    b.kept_cost[at] = cost
+    for i in range(b.n):
+        b.kept_t[at * b.n + i] = b.t[i] if i < k else 0.0
+    if b.count == b.most:
+        b.best = b.kept_cost[b.most - 1]
 
 
 cdef double least_cost(Block *b, int k, double lack) noexcept nogil:
@@ -56,9 +75,7 @@ cdef void branch(Block *b, int k, double cost) noexcept nogil:
                 return
     if holds:
         if cost < b.best:
-            b.best = cost
-            for i in range(b.n):
-                b.best_t[i] = b.t[i] if i < k else 0.0
+            keep(b, k, cost)
         return
     if k == b.n or cost + least_cost(b, k, b.lack[b.main]) >= b.best:
         return
@@ -120,10 +137,35 @@ cdef class Pricer:
         its relaxation, and so have those that are left at the time `until` of ``time.perf_counter()``. Returns the
         number of blocks whose search was complete.
         """
-        cdef int n = self.widest, m = self.tallest, g
+        return self.all(reduced, x, bound, 1, None, nodes, until)
+
+    def several(
+        self, const double[::1] reduced, double[::1] x, int[::1] count, int most, long long nodes, double until
+    ):
+        """Write the `most` cheapest points of each block into `x`, and how many there are into `count`.
+
+        Parameters
+        ----------
+        x : ndarray (most * columns,)
+            The points of block g are the rows of x[most * first[g] : most * first[g + 1]], the cheapest first.
+        count : ndarray (blocks,) int32
+            Points found within so many nodes; in blocks that are left at the time `until`, none.
+        """
+        cdef double[::1] bound = np.empty(count.shape[0])
+        x[:] = NAN
+        self.all(reduced, x, bound, most, count, nodes, until)
+
+    cdef int all(
+        self, const double[::1] reduced, double[::1] x, double[::1] bound, int most, int[::1] count, long long nodes,
+        double until
+    ) except -1:
+        """Search all blocks; returns how many to the end."""
+        cdef int n = self.widest, m = self.tallest, g, found
         cdef int whole = 0
         cdef timespec moment
-        cdef double *room = <double *>malloc((4 * n + m + m * n + 2 * m * (n + 1) + 2 * n + m + 16) * sizeof(double))
+        cdef double *room = <double *>malloc(
+            (3 * n + most * (n + 1) + m + m * n + 2 * m * (n + 1) + 2 * n + m + 16) * sizeof(double)
+        )
         cdef int *order = <int *>malloc((n + 1) * sizeof(int))
         if room == NULL or order == NULL:
             free(room)
@@ -134,30 +176,37 @@ cdef class Pricer:
                 clock_gettime(CLOCK_MONOTONIC, &moment)
                 if moment.tv_sec + 1e-9 * moment.tv_nsec >= until:
                     nodes = 0
-                whole += self.one(g, reduced, x, bound, nodes, room, order)
+                whole += self.one(g, reduced, x, bound, most, &found, nodes, room, order)
+                if count is not None:
+                    count[g] = found
         free(room)
         free(order)
         return whole
 
     cdef bint one(
-        self, int g, const double[::1] d, double[::1] x, double[::1] bound, long long nodes, double *room, int *order
+        self, int g, const double[::1] d, double[::1] x, double[::1] bound, int most, int *count, long long nodes,
+        double *room, int *order
     ) noexcept nogil:
         """Search one block; returns whether to the end."""
         cdef int c0 = self.first[g], n = self.first[g + 1] - self.first[g]
         cdef int r0 = self.row_first[g], rows = self.row_first[g + 1] - self.row_first[g]
         cdef const double *a = &self.matrix[self.matrix_first[g]] if rows else NULL
         cdef Block b
-        cdef int i, j, k, side, m = 0
+        cdef int i, j, k, side, p, m = 0
         cdef double base = 0.0, value, side_value, size, root = 0.0, found, ratio, known = 0.0
         cdef double *at = room
         cdef double *h
         cdef double *ratios
-        b.n = n
+        cdef double *into
+        into = &x[most * c0] if n else NULL
+        count[0] = 0
+        b.n, b.most, b.count = n, most, 0
         b.w = room
         b.cap = b.w + n
         b.t = b.cap + n
-        b.best_t = b.t + n
-        b.lack = b.best_t + n
+        b.kept_t = b.t + n
+        b.kept_cost = b.kept_t + most * n
+        b.lack = b.kept_cost + most
         at = b.lack + 2 * rows
         h = at
         b.h = h
@@ -211,7 +260,8 @@ cdef class Pricer:
         bound[g] = base + root
         if b.main < 0:
             for j in range(n):
-                x[c0 + j] = self.lower[c0 + j] if d[c0 + j] >= 0.0 else self.upper[c0 + j]
+                into[j] = self.lower[c0 + j] if d[c0 + j] >= 0.0 else self.upper[c0 + j]
+            count[0] = 1
             return True
         sort_by_rate(h + b.main * n, b.w, order, ratios, n)
         permute(b.w, order, ratios, n)
@@ -226,18 +276,17 @@ cdef class Pricer:
                     ratio = min(ratio, b.w[k] / h[i * n + k])
                 b.reach[i * (n + 1) + k], b.rate[i * (n + 1) + k] = value, ratio
         b.best, b.nodes = LARGEST, nodes
-        if x[c0] == x[c0]:
+        if n and into[0] == into[0]:
             for j in range(n):
-                known += d[c0 + j] * x[c0 + j]
+                known += d[c0 + j] * into[j]
             b.best = known - base + 1e-12 * (fabs(known) + fabs(base))
-        value = b.best
         branch(&b, 0, 0.0)
-        if b.best < value:
+        count[0] = b.count
+        for p in range(b.count):
             for k in range(n):
                 j = order[k]
-                x[c0 + j] = (
-                    self.lower[c0 + j] + b.best_t[k] if d[c0 + j] >= 0.0 else self.upper[c0 + j] - b.best_t[k]
-                )
+                value = b.kept_t[p * n + k]
+                into[p * n + j] = self.lower[c0 + j] + value if d[c0 + j] >= 0.0 else self.upper[c0 + j] - value
         if b.nodes > 0:
             bound[g] = base + b.best
             return True

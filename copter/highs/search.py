@@ -50,6 +50,8 @@ GROW, SHRINK = 1.4, 0.7  # factors on the size after a neighbourhood solved earl
 BATCH, LEAST_BATCH = 0.2, 0.02  # share of the fractional columns that a dive rounds at once
 SURE = 0.8  # a dive rounds all columns up that are at least this far above a whole number
 STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most steps
+SEVERAL = (12, 48)  # configurations of each request among which choices are made
+FIRST_TRIES, TRIES = 10, 1_000  # changes of penalties without a gain: of the first choice, and of those that follow
 CHOICES = "configurations"
 CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
 LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
@@ -289,25 +291,35 @@ class Search:
 
     def _among(self, found: Configurations) -> None:
         """Choose configurations, find more, and choose again; then branch and bound over all of them."""
-        for nodes in (0, configurations.NODES, configurations.MOST_NODES):
-            if nodes:
-                found.improve(self._in(GENERATION_SHARE), self.over, nodes)
-            self.better_bound(found.bound)
+        self.better_bound(found.bound)
+        if not self.over():
+            self._chosen(found, found.rounded(self._in(START_SHARE), self.gap, FIRST_TRIES))
+        for nodes in (configurations.NODES, configurations.MOST_NODES):
             if self.over():
                 return
-            self._chosen(found, found.rounded(self._in(GENERATION_SHARE)))
+            found.improve(self._in(GENERATION_SHARE), self.over, nodes)
+            self.better_bound(found.bound)
+            for several in SEVERAL:
+                if self.over():
+                    return
+                found.enrich(several, self._in(START_SHARE))
+                self._chosen(found, found.rounded(self._in(START_SHARE), self.gap, TRIES))
+                if not self.over():
+                    self._branch_beside()
             if not self.over():
-                self._branch_beside()
-        if not self.over():
-            lp, kept = found.restricted(self.value)
-            k = len(found.rest)
+                self._by_choices(found)
 
-            def whole(part: Floats) -> Floats:
-                x = found.point_of(kept[part[k:] > 0.5])
-                x[found.rest] = part[:k]
-                return x
+    def _by_choices(self, found: Configurations) -> None:
+        """Run branch and bound over the configurations that a better point may use."""
+        lp, kept = found.restricted(self.value)
+        k = len(found.rest)
 
-            self._branch(lp, CHOICE_SHARE * self.left_s, CHOICES, whole, None, None)
+        def whole(part: Floats) -> Floats:
+            x = found.point_of(kept[part[k:] > 0.5])
+            x[found.rest] = part[:k]
+            return x
+
+        self._branch(lp, CHOICE_SHARE * self.left_s, CHOICES, whole, None, None)
 
     def _in(self, share: float) -> float:
         """Return the time at which a share of the time left is over."""

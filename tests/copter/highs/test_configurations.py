@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from copter.highs import configurations
-from copter.highs.choice import exchange
+from copter.highs.choice import oscillate
 from copter.highs.configurations import NODES, Configurations, moved_prices
 from copter.highs.pricing import Pricer
 from copter.highs.search import Search, Warm
@@ -90,19 +92,22 @@ def knapsacks(seed: int, groups: int = 12) -> Program:
     )  # fmt: skip
 
 
-def optimum(program: Program) -> float:
-    """Return HiGHS's optimum."""
+def solved(program: Program) -> Any:
+    """Return HiGHS's answer."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    return float(
-        milp(
-            program.cost,
-            integrality=program.integrality.astype(int),
-            bounds=Bounds(program.col_lower, program.col_upper),
-            constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-            options={"mip_rel_gap": 0.0},
-        ).fun
+    return milp(
+        program.cost,
+        integrality=program.integrality.astype(int),
+        bounds=Bounds(program.col_lower, program.col_upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        options={"mip_rel_gap": 0.0},
     )
+
+
+def optimum(program: Program) -> float:
+    """Return HiGHS's optimum."""
+    return float(solved(program).fun)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -115,7 +120,7 @@ def test_bound_is_below_the_optimum_and_the_choice_holds(seed: int) -> None:
     best = optimum(program)
     assert found.bound <= best + 1e-6
     assert found.bound >= found.value - 1e-3 * (1.0 + abs(best))  # the generation came to its end
-    x = found.point_of(found.rounded(NEVER))
+    x = found.point_of(found.rounded(NEVER, 1e-4, 10))
     activity = program.matrix @ x
     assert (activity[2:] >= program.row_lower[2:]).all()
     assert (activity[:2] <= program.row_upper[:2] + 1e-9).all()
@@ -125,20 +130,34 @@ def test_bound_is_below_the_optimum_and_the_choice_holds(seed: int) -> None:
     assert lp.shape[1] == 1 + len(kept)
 
 
-def slowly(usage, cost, sets, low, high, weight, now, used, passes):  # type: ignore[no-untyped-def]
-    """The exchanges of `choice.pyx`, in NumPy."""
-    for _ in range(passes):
-        moved = False
-        for g, of in enumerate(sets):
-            sums = used - usage[now[g]] + usage[of]
-            costs = cost[of] + (np.maximum(sums - high, 0.0) + np.maximum(low - sums, 0.0)) @ weight
-            current = costs[of.tolist().index(now[g])]
-            pick = int(np.argmin(costs))
-            if costs[pick] < current - 1e-9 * (1.0 + abs(current)):
-                used, now[g], moved = sums[pick], of[pick], True
-        if not moved:
-            break
-    return now, used
+def slowly(usage, cost, sets, low, high, weight, now, tries, enough):  # type: ignore[no-untyped-def]
+    """The oscillation of `choice.pyx`, in NumPy."""
+    state, turn, first, idle = 88172645463325252, list(range(len(sets))), weight.copy(), 0
+    best, value = None, np.inf
+    while idle < tries and value > enough:
+        idle, moved = idle + 1, True
+        while moved:
+            moved = False
+            for h in range(len(sets) - 1, 0, -1):
+                state ^= state << 13 & (1 << 64) - 1
+                state ^= state >> 7
+                state ^= state << 17 & (1 << 64) - 1
+                k = state % (h + 1)
+                turn[h], turn[k] = turn[k], turn[h]
+            for g in turn:
+                of = sets[g]
+                sums = usage[now].sum(axis=0) - usage[now[g]] + usage[of]
+                costs = cost[of] + (np.maximum(sums - high, 0.0) + np.maximum(low - sums, 0.0)) @ weight
+                current = costs[of.tolist().index(now[g])]
+                pick = int(np.argmin(costs))
+                if costs[pick] < current - 1e-9 * (1.0 + abs(current)):
+                    now[g], moved = of[pick], True
+        sums = usage[now].sum(axis=0)
+        off = (sums > high) | (sums < low)
+        weight = np.clip(weight * np.where(off, 2.0, 0.9), 1e-6 * first, 1e12 * first)
+        if not off.any() and cost[now].sum() < value:
+            best, value, idle = now.copy(), cost[now].sum(), 0
+    return best, now
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -148,26 +167,131 @@ def test_exchanges_are_those_of_the_slow_twin(seed: int) -> None:
     first = np.concatenate(([0], np.cumsum(size)))
     k = int(first[-1])
     order = rng.permutation(k)
-    usage, cost = rng.integers(0, 7, (k, m)).astype(float), rng.integers(1, 30, k).astype(float)
-    high = np.where(rng.random(m) < 0.7, 20.0, np.inf)
-    low = np.where(rng.random(m) < 0.5, 15.0, -np.inf)
+    usage, cost = rng.integers(0, 7, (k, m)).astype(float), rng.integers(1, 30, k) + rng.random(k)
+    high = np.where(rng.random(m) < 0.7, 26.0, np.inf)
+    low = np.where(rng.random(m) < 0.5, 22.0, -np.inf)
     weight = rng.integers(1, 20, m) + rng.random(m)
     sets = [order[first[g] : first[g + 1]] for g in range(8)]
     now = np.array([of[0] for of in sets])
-    used = usage[now].sum(axis=0)
-    expected = slowly(usage, cost, sets, low, high, weight, now.copy(), used.copy(), 6)
-    assert exchange(usage, cost, order, first, low, high, weight, now, used, 6, NEVER)
-    assert now.tolist() == expected[0].tolist()
-    assert used.tolist() == expected[1].tolist()
+    best, last = slowly(usage, cost, sets, low, high, weight.copy(), now.copy(), 20, -np.inf)
+    given = usage, cost, order, first, low, high, np.zeros(m)
+    assert oscillate(*given, weight, now, 2.0, 0.9, -np.inf, 20, NEVER) == (best is not None)
+    assert now.tolist() == (last if best is None else best).tolist()
 
 
-def test_exchanges_end_when_time_is_over() -> None:
-    now, used = np.array([0]), np.zeros(1)
-    given = np.zeros((2, 1)), np.array([2.0, 1.0]), np.array([0, 1]), np.array([0, 2])
-    assert not exchange(*given, np.zeros(1), np.ones(1), np.ones(1), now, used, 5, 0.0)
+def test_exchanges_find_the_best_choice_of_tight_rows() -> None:
+    """Penalties that only rose ended at the first choice that held, or at none: 20 of 60 rounds were far off."""
+    reached = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        groups, each, m = 5, 5, 3
+        usage = rng.integers(0, 9, (groups * each, m)).astype(float)
+        cost = np.round(40.0 - usage.sum(axis=1) + 6.0 * rng.random(groups * each), 2)
+        sums = np.array(list(itertools.product(*(range(g * each, (g + 1) * each) for g in range(groups)))))
+        high = np.quantile(usage[sums].sum(axis=1), 0.35, axis=0)  # few choices hold
+        holding = (usage[sums].sum(axis=1) <= high).all(axis=1)
+        best = cost[sums].sum(axis=1)[holding].min()
+        first = np.arange(groups + 1) * each
+        now = first[:-1].copy()
+        none = np.full(m, -np.inf)
+        given = usage, cost, np.arange(groups * each), first, none, high, np.zeros(m), np.ones(m)
+        assert oscillate(*given, now, 2.0, 0.9, -np.inf, 300, NEVER)
+        assert (usage[now].sum(axis=0) <= high).all()
+        reached += bool(cost[now].sum() <= best + 1e-9)
+    assert reached >= 16
+
+
+def test_exchanges_end_when_time_is_over_or_a_choice_is_good_enough() -> None:
+    given = np.zeros((2, 1)), np.array([2.0, 1.0]), np.array([0, 1]), np.array([0, 2]), np.zeros(1), np.ones(1)
+    now = np.array([0])
+    oscillate(*given, np.zeros(1), np.ones(1), now, 2.0, 0.9, -np.inf, 5, 0.0)
     assert now[0] == 0
-    assert exchange(*given, np.zeros(1), np.ones(1), np.ones(1), now, used, 5, NEVER)
+    assert oscillate(*given, np.zeros(1), np.ones(1), now, 2.0, 0.9, 1.0, 10**15, NEVER)  # would go on for years
     assert now[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_several_points_hold_and_the_first_is_the_cheapest(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, most = int(rng.integers(2, 5)), int(rng.integers(1, 7))
+    rows, upper, d = rng.integers(-1, 5, (2, n)).astype(float), rng.integers(1, 4, n).astype(float), rng.random(n)
+    low = rng.integers(0, 6, 2).astype(float)
+    pricer = Pricer(
+        np.array([0, n], "i4"), np.array([0, 2], "i4"), np.array([0, 2 * n], "i8"), np.append(rows.ravel(), 0.0), low,
+        np.full(2, np.inf), np.zeros(n), upper,
+    )  # fmt: skip
+    x, count = np.zeros(most * n), np.zeros(1, dtype=np.int32)
+    pricer.several(d, x, count, most, 100_000, NEVER)
+    points = x.reshape(most, n)[: count[0]]
+    best = cheapest(d, rows, low, np.full(2, np.inf), upper)
+    if np.isinf(best):
+        assert count[0] == 0
+        return
+    costs = points @ d
+    assert costs[0] == pytest.approx(best)
+    assert (np.diff(costs) >= -1e-12).all()
+    assert len(np.unique(points, axis=0)) == count[0]
+    assert (points @ rows.T >= low - 1e-6).all()
+    assert (points <= upper).all()
+    assert (points >= 0.0).all()
+    x2, count2 = np.zeros(most * n), np.zeros(1, dtype=np.int32)
+    pricer.several(d, x2, count2, most, 100_000, 0.0)  # time is over
+    assert count2[0] <= 1
+
+
+def tight(seed: int, groups: int = 10, k: int = 6, m: int = 6) -> Program:
+    """Requests of six whole columns and an own row, and six shared rows with little more room than they need."""
+    rng = np.random.default_rng(seed)
+    n = groups * k
+    shared = rng.integers(0, 9, (m, n)).astype(float)
+    own = sp.block_diag([rng.integers(2, 6, (1, k)).astype(float) for _ in range(groups)])
+    need = rng.integers(6, 14, groups).astype(float)
+    upper = np.full(m + groups, np.inf)
+    program = Program(
+        rng.integers(1, 20, n) + np.round(rng.random(n), 2), sp.csc_array(sp.vstack([sp.csr_array(shared), own])),
+        np.concatenate((np.full(m, -np.inf), need)), upper, np.zeros(n), np.full(n, 4.0), np.ones(n, bool),
+        np.repeat(np.arange(groups, dtype=np.int32), k),
+    )  # fmt: skip
+    least = np.rint(solved(replace(program, cost=shared.sum(axis=0))).x)
+    return replace(program, row_upper=np.concatenate((np.floor(1.1 * (shared @ least)), upper[m:])))
+
+
+def test_more_configurations_make_good_choices_where_rows_are_tight() -> None:
+    """The LP's configurations alone held no whole choice, or a poor one."""
+    without = with_more = 0
+    for seed in range(12):
+        program = tight(seed)
+        found = Configurations(program, program.col_lower, program.col_upper)
+        assert found.generate(None, NEVER, lambda: False)
+        found.improve(NEVER, lambda: False, NODES)
+        costs = []
+        for several in (0, 12, 48):
+            found.enrich(several, NEVER)
+            x = found.point_of(found.rounded(NEVER, 0.0, 1_000))
+            holds = (program.matrix @ x <= program.row_upper).all()
+            costs.append(float(program.cost @ x) if holds else np.inf)
+        best = optimum(program)
+        assert min(costs) >= best - 1e-6
+        without += bool(costs[0] <= 1.001 * best)
+        with_more += bool(min(costs) <= 1.001 * best)
+    assert without <= 5
+    assert with_more >= 11
+
+
+def test_more_configurations_are_limited_by_the_table_and_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = knapsacks(2)
+    found = Configurations(program, program.col_lower, program.col_upper)
+    assert found.generate(None, NEVER, lambda: False)
+    before = len(found.cost)
+    found.enrich(48, 0.0)
+    assert len(found.cost) == before
+    monkeypatch.setattr(configurations, "MOST_USAGE", 1)
+    found.enrich(48, NEVER)
+    assert len(found.cost) == before
+    monkeypatch.undo()
+    found.enrich(48, NEVER)
+    assert len(found.cost) > before
+    found.improve(NEVER, lambda: False, NODES)  # the master takes them in
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -247,7 +371,7 @@ def test_a_first_point_completed_by_an_lp_counts() -> None:
     free[0] = True
     found = Configurations(program, program.col_lower, program.col_upper)
     assert found.generate(None, time.perf_counter() + 10.0, lambda: False)
-    search._part(free, found.point_of(found.rounded(NEVER)), 5.0, "completed")
+    search._part(free, found.point_of(found.rounded(NEVER, 1e-4, 10)), 5.0, "completed")
     assert [each.by for each in reports if each.x is not None] == ["completed"]
 
 
