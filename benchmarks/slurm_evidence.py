@@ -43,7 +43,7 @@ SETTINGS = {
     "copter": "copter slurm run",
 }
 LEASE_S = 120
-LATEST_S = 400.0  # longest wall-clock time of a stream
+LATEST_S = 900.0  # longest wall-clock time of a stream
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -120,7 +120,7 @@ def measured(kind: str, seed: int, setting: str, count: int) -> dict[str, Any]:
 def _asks(job: StreamJob, kind: str, setting: str) -> list[str]:
     # two CPUs a GPU, so that Slurm's job size, which counts CPUs, orders jobs by GPUs; moldable jobs need one each
     cpus = 1 if kind == "moldable" and setting == "copter" else 2 * job.gpus
-    found = ["-N1", "-n1", f"-c{cpus}", f"--gres=gpu:{job.gpus}", "-t", "1", "--mem-per-cpu=10"]
+    found = ["-N1", "-n1", f"-c{cpus}", f"--gres=gpu:{job.gpus}", "-t", "2", "--mem-per-cpu=10"]
     if setting == "fifo-a100":
         found += ["-C", "a100"]
     if setting == "copter":
@@ -154,7 +154,7 @@ def _controller(cluster: FakeCluster, kind: str) -> subprocess.Popen[bytes]:
     profiles.write_text("".join(lines))
     log = (cluster.folder / "controller.log").open("wb")
     return subprocess.Popen(
-        [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.15",
+        [sys.executable, "-m", "copter_frontends.cli", "slurm", "run", "--profiles", str(profiles), "--every", "0.25",
          "--lease", str(LEASE_S), "--give-up", "6", "--rest", cluster.address,
          "--alive", str(cluster.folder / "alive")],
         env={**cluster.env, "SLURM_JWT": cluster.token()}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
@@ -194,9 +194,11 @@ second over all jobs, at a resolution of one second. copter knows each applicati
 runs differ by a quarter. The machine has two cores and was shared with other work, which delays starts: a stream's
 schedulers ran at different times, so compare them with that in mind.
 
-How this differs from a real cluster: jobs last seconds, so that the time from a decision to a start (0.5 to 2 s on a
-machine shared with others) counts as much as the queue; time limits are whole minutes, as Slurm takes no others, so
-that backfill knows little of run times; jobs neither fail nor share a network.
+How this differs from a real cluster: jobs last 15 seconds in the mean, so that the time from a decision to a start (0.5
+to 2 s on a machine shared with others) counts for more than in hours; every time limit is two minutes, as Slurm takes
+whole minutes only, so that backfill knows little of run times; jobs neither fail nor share a network. With jobs a third
+as long that time is a sixth of a run, and copter's mean waits were 0.89 (mixed) and 0.84 (moldable) of small jobs
+first's.
 
 | stream | seed | jobs | scheduler | {names} |
 |---|---:|---:|---|{rule}|

@@ -18,8 +18,8 @@ NODES = {
 GPUS = 48
 # application: mean seconds of one run on the asked GPUs of the slow type, speed of the fast type, exponent of speed-up
 APPS = {
-    "tune": (2.5, 1.2, 0.75), "eval": (3.0, 3.0, 0.6), "vision": (5.0, 1.5, 0.8), "speech": (7.0, 4.0, 0.9),
-    "train": (9.0, 2.2, 0.85), "large": (14.0, 5.0, 0.95),
+    "tune": (7.5, 1.2, 0.75), "eval": (9.0, 3.0, 0.6), "vision": (15.0, 1.5, 0.8), "speech": (21.0, 4.0, 0.9),
+    "train": (27.0, 2.2, 0.85), "large": (42.0, 5.0, 0.95),
 }  # fmt: skip
 SHARES = (0.26, 0.2, 0.2, 0.14, 0.12, 0.08)  # of applications among jobs
 SIZES = {1: 0.42, 2: 0.26, 4: 0.2, 8: 0.12}

@@ -27,7 +27,7 @@ from copter_serve.slurm_controller.reading import ClusterNow, JobNow, NodeNow
 
 SLOTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # slots' ends in multiples of the typical run time
 CHANGED = 0.25  # relative change of an estimate that replaces a job's columns
-SHARE = 0.3  # smallest part of a job that starts now in the relaxation for the job to start
+SHARE = 0.1  # smallest part of a job that starts now in the relaxation for the job to start
 MOST_JOBS = 300  # most waiting jobs in the model, oldest first
 
 

@@ -39,13 +39,17 @@ class Rules:
     run_weight : float
         Weight of a second by which a job of several sizes runs longer than in its own size, beside a second of waiting.
         Below 1 the plan prefers small sizes, which use GPUs best, while jobs wait.
+    reach : float
+        A job that the program does not start now starts all the same where GPUs would be idle, if it runs there at most
+        so many times as long as where it runs fastest.
     """
 
     large: float = 0.75
     patience: float = 4.0
     patience_small: float = 8.0
     reservations: int = 1
-    run_weight: float = 0.15
+    run_weight: float = 0.2
+    reach: float = 1.5
 
 
 @dataclass(slots=True)
@@ -124,9 +128,47 @@ class Policy:
         begun = {start.job.id for start in found.starts}
         held = {each.wish.job.id for each in found.reserved}
         rest = [wish for wish in wishes if wish.job.id not in begun | held]
-        more = self.horizon.starts(cluster, rest, ends, self._lowered(limits, found.starts), kept)
-        found.starts += more
+        found.starts += self.horizon.starts(cluster, rest, ends, self._lowered(limits, found.starts), kept)
+        begun = {start.job.id for start in found.starts}
+        rest = [wish for wish in rest if wish.job.id not in begun]
+        found.starts += self._fill(cluster, classes, rest, self._lowered(limits, found.starts), kept)
         return found
+
+    def _fill(
+        self, cluster: ClusterNow, classes: Sequence[NodeClass], wishes: Sequence[Wish], limits: Sequence[Limit],
+        kept: Mapping[str, float],
+    ) -> list[Start]:  # fmt: skip
+        """Start what still fits, the least GPU time first: the relaxation shares GPUs that whole jobs leave over."""
+        order: list[tuple[float, float, float, int, Wish, Way]] = []
+        for wish in wishes:
+            most = self.rules.reach * min(way.seconds for way in wish.ways)
+            for way in wish.ways:
+                if way.seconds <= most:
+                    size = max(way.gpus, 1) * wish.job.node_count * way.seconds / max(wish.weight, 1e-9)
+                    order.append((size, way.seconds, wish.job.came_s, len(order), wish, way))
+        order.sort(key=lambda each: each[:4])
+        left = {limit.name: limit.left(cluster.jobs.values()) for limit in limits}
+        found: dict[str, Start] = {}
+        for *_, wish, way in order:
+            job = wish.job
+            if job.id in found or any(limit.takes(job, way.gpus) > left[limit.name] for limit in limits):
+                continue
+            able = [
+                node
+                for node in classes[way.at].nodes
+                if node.name not in job.excluded
+                and way.seconds <= kept.get(node.name, math.inf)
+                and fits(node, needs(job, way), job.exclusive)
+            ]
+            able.sort(key=lambda node: (node.name not in job.required, node.free.get(way.kind, 0.0), node.free["cpu"]))
+            nodes = tuple(node.name for node in able[: max(job.node_count, len(job.required))])
+            if len(nodes) < job.node_count or not set(job.required) <= set(nodes):
+                continue
+            take(cluster, job, way, nodes)
+            found[job.id] = Start(job, nodes, way.kind, way.gpus, way.seconds)
+            for limit in limits:
+                left[limit.name] -= limit.takes(job, way.gpus)
+        return list(found.values())
 
     @staticmethod
     def _lowered(limits: Sequence[Limit], starts: Sequence[Start]) -> list[Limit]:
