@@ -47,7 +47,7 @@ machine before the row. A row is `copter simulate chronus` on GPUs of seven type
 for some *hours* of a sampled day (seed 0): a small cluster's day from its first hour on, a large one's busy hours after
 a warm-up in which nothing counts.
 
-- **Load**: what the jobs ask for in these hours, as a share of what the GPUs do in them
+- **Load**: the GPU time that the jobs can hold in these hours, as a share of what there is
   ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
   GPU and day.
 - **As drawn**: the load of the jobs that the seed gave. **Waiting**: jobs without GPUs, in the median round.

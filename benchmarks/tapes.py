@@ -46,7 +46,7 @@ HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 SHARD_ROUNDS = 240  # of which a fifth solves a program
-LOADS = {  # of each size, by scheduler: what can run in the counted rounds over what the GPUs do in them
+LOADS = {  # of each size, by scheduler: (L1), of the counted rounds
     1_000: (1.6,),
     10_000: (1.0, 1.6),
     25_000: (1.6,),

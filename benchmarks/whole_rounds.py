@@ -47,12 +47,10 @@ it. Each row is the simulated *hours* of it that count, after those before them 
 (`--window-hours 24` where the hours end before): milliseconds of a round, p50 / p99, and of its stages, in processor
 time.
 
-- **Load** is what the command prints ([simulator.md](../reference/simulator.md)): the work that can run in the counted
-  hours over what the GPUs do in them. **Waiting**: jobs without GPUs, in the median round / the most. **Held**: the
+- **Load** is what the command prints ([simulator.md](../reference/simulator.md)): the GPU time that jobs can hold in
+  the counted hours over what there is. **Waiting**: jobs without GPUs, in the median round / the most. **Held**: the
   share of all GPU hours that jobs held.
-- At load 1.0 no job waits, after nine hours or a day of warm-up: the best spread of the work uses slow GPUs too, on
-  which the same work counts for more GPU hours than a job of few GPUs can use in the window. A job on slow GPUs then
-  ends later, and no other job waits for it. Where Sia's jobs compete, they run on fewer GPUs instead of waiting.
+- Where Sia's jobs compete, they run on fewer GPUs instead of waiting.
 - **LPs**: rounds that solved a linear program; rounds whose plan was proven without one to be as good as one could
   tell; rounds in which none was due. Chronus plans at the start of a lease, every fourth round, and proves a plan that
   is within the tolerance of its program (0.5%, or half of one job's reward) of a certified bound. Hare's program orders

@@ -1,4 +1,4 @@
-"""The load of a workload: work that can run in a window over what the GPUs do in it (docs/reference/simulator.md)."""
+"""The load of a workload: GPU time that its jobs can hold in a window over what there is (L1)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Load:
     begin_s, end_s : float
         The window, in simulated seconds.
     all : float
-        Load of the cluster; above 1.0 no schedule can do the work in the window.
+        Load of the cluster; above 1.0 not every job can have its GPUs from its submission on.
     by_type : dict of GPU type to float
-        Share of each type's GPU time in the spread of jobs over types whose busiest type has the least.
+        Share of each type's GPU time that is used, in the spread of jobs over types whose busiest type has the least.
     """
 
     begin_s: float
@@ -44,12 +44,12 @@ class Load:
 def offered_load(
     jobs: Iterable[Job], rates: Throughputs, capacity: Mapping[str, int], begin_s: float, end_s: float
 ) -> Load:
-    """Return the load that jobs offer to a cluster in a window.
+    """Return the load that jobs offer to a cluster in a window, (L1).
 
-    A job that has its requested GPUs of its fastest type from its submission on does a part of its work within the
-    window: only that part counts, so work that cannot run in the window does not. The jobs are spread over the types
-    on which they run so that the busiest type has as little to do as possible; what it has to do, over its GPU time,
-    is the load. Other types than the fastest take longer for the same work.
+    A job that has its requested GPUs of a type from its submission on holds them for a part of the window: only that
+    part counts, so work that cannot run in the window does not. Each kind of job (shape, requested GPUs) is spread over
+    the types on which it runs, so that the busiest type has as little to do as possible; the GPU time that is held
+    there, over the GPU time that there is, is the load.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def offered_load(
     if not kinds or end_s <= begin_s:
         return empty
     row_of: dict[tuple[Shape, int], int] = {}
-    per_unit: list[list[float]] = []  # GPU seconds of a unit of work on each type, infinite where such jobs cannot run
+    per_unit: list[list[float]] = []  # seconds of a unit of work on each type, infinite where such jobs cannot run
     gpus_of: list[int] = []
     at: list[int] = []
     facts: list[tuple[float, float]] = []
@@ -78,33 +78,35 @@ def offered_load(
             if row is None:
                 speeds = [rates.rate(job, kind, gpus) if gpus <= capacity[kind] else 0.0 for kind in kinds]
                 row = row_of[key] = len(per_unit)
-                per_unit.append([gpus / speed if speed > 0 else np.inf for speed in speeds])
+                per_unit.append([1.0 / speed if speed > 0 else np.inf for speed in speeds])
                 gpus_of.append(gpus)
             at.append(row)
             facts.append((job.submit_s, rates.work(job)))
     if not facts:
         return empty
     submit_s, work = np.array(facts, dtype=np.float64).T
-    cost, rows = np.array(per_unit, dtype=np.float64), np.array(at)
-    fastest_s = (cost.min(axis=1) / np.array(gpus_of))[rows]  # of a unit
-    runs = np.isfinite(fastest_s)
-    ends_s = submit_s + np.where(runs, fastest_s, 0.0) * work
-    inside_s = np.maximum(np.minimum(ends_s, end_s) - np.maximum(submit_s, begin_s), 0.0)
-    units = np.bincount(rows, np.where(runs, inside_s / np.where(runs, fastest_s, 1.0), 0.0), len(per_unit))
+    unit_s, wanted, rows = np.array(per_unit, dtype=np.float64), np.array(gpus_of), np.array(at)
+    runs = np.isfinite(unit_s)
+    held = np.zeros(
+        unit_s.shape
+    )  # GPU seconds of the window that a kind of job holds on each type, if all of it runs there
+    for k in range(len(kinds)):
+        ends_s = submit_s + np.where(runs[:, k], unit_s[:, k], 0.0)[rows] * work
+        inside_s = np.maximum(np.minimum(ends_s, end_s) - np.maximum(submit_s, begin_s), 0.0)
+        held[:, k] = np.bincount(rows, wanted[rows] * inside_s, len(wanted))
     has = np.array([capacity[kind] * (end_s - begin_s) for kind in kinds], dtype=np.float64)
-    return _spread(kinds, units.astype(np.float64), cost, has, empty)
+    return _spread(kinds, held / has, runs, empty)
 
 
-def _spread(kinds: list[str], units: Floats, cost: Floats, has: Floats, empty: Load) -> Load:
-    """Spread units of work of each kind of job over the types, so that the busiest type has the least share."""
-    some = np.flatnonzero(units > 0)
+def _spread(kinds: list[str], held: Floats, runs: NDArray[np.bool_], empty: Load) -> Load:
+    """Spread kinds of job over the types so that the busiest has the least; `held` are shares of each type's time."""
+    some = np.flatnonzero((held > 0.0).any(axis=1))
     if not len(some):
         return empty
-    job, kind = np.nonzero(np.isfinite(cost[some]))
-    share = units[some][job] * cost[some][job, kind] / has[kind]  # of the type's time, if it did all of it
+    job, kind = np.nonzero(runs[some])
     n = len(job)
     by_kind = np.zeros((len(kinds), n + 1))
-    by_kind[kind, np.arange(n)], by_kind[:, n] = share, -1.0
+    by_kind[kind, np.arange(n)], by_kind[:, n] = held[some][job, kind], -1.0
     whole = np.zeros((len(some), n + 1))
     whole[job, np.arange(n)] = 1.0
     found = linprog(

@@ -37,9 +37,19 @@ def test_only_the_part_of_a_run_that_lies_in_the_window_counts() -> None:
 
 def test_jobs_are_spread_so_that_the_busiest_type_has_the_least() -> None:
     jobs = [job(f"{k}", 1.0, gpus=1) for k in range(12)]
-    # a does an hour's work in an hour, b in three: 9 jobs on a's 4 GPUs and 3 on b's 4 take both 9/4 of an hour
+    # a does an hour's work in an hour, b in three: 9 jobs on a's 4 GPUs and 3 on b's 4 take both 9/4 hours of three
+    found = load(jobs, {"a": 4, "b": 4}, 0, 3, a=1.0, b=1.0 / 3.0)
+    assert found == pytest.approx({"all": 0.75, "a": 0.75, "b": 0.75})
+
+
+def test_a_job_on_a_slow_type_holds_its_gpus_to_the_end_of_the_window_and_not_longer() -> None:
+    jobs = [job(f"{k}", 1.0, gpus=1) for k in range(8)]
+    # 8 jobs on 8 GPUs: each is held for the whole hour, whatever is done on it
     found = load(jobs, {"a": 4, "b": 4}, 0, 1, a=1.0, b=1.0 / 3.0)
-    assert found == pytest.approx({"all": 2.25, "a": 2.25, "b": 2.25})
+    assert found == pytest.approx({"all": 1.0, "a": 1.0, "b": 1.0})
+    # from the second hour on those on a have ended; on b they hold their GPUs for one hour more
+    assert load(jobs, {"a": 8, "b": 8}, 2, 10, a=1.0, b=1.0 / 3.0)["all"] == pytest.approx(0.0)
+    assert load(jobs, {"b": 8}, 2, 10, b=1.0 / 3.0)["all"] == pytest.approx(1.0 / 8.0)
 
 
 def test_a_type_on_which_no_job_runs_does_not_lower_the_load() -> None:
