@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,33 @@ def test_nodes_are_kept_free_for_an_old_large_job_so_that_its_wait_is_bounded() 
             running[start.job.id] = (clock + run_s, begun)
         clock += 1.0
     assert clock > rules.patience * run_s
+
+
+def test_no_gpu_is_idle_that_a_waiting_job_could_have() -> None:
+    """The relaxation may share GPUs among jobs of which none starts; what still fits starts all the same."""
+    dice = random.Random(3)
+    for _ in range(40):
+        nodes = [node(f"n{at}", gpus=8) for at in range(3)]
+        for each in nodes:
+            each.free["a100"] = float(dice.randrange(9))
+        jobs = [job(str(at), dice.choice((1, 2, 3, 4, 6, 8))) for at in range(dice.randrange(1, 9))]
+        told = {each.id: Profile("a", seconds=dice.uniform(5.0, 90.0)) for each in jobs}
+        now = cluster(nodes, jobs)
+        begun = {start.job.id for start in Policy().plan(now, told).starts}
+        most = max(each.free["a100"] for each in now.nodes.values())
+        assert all(each.gpus > most for each in jobs if each.id not in begun)
+        assert all(each.free["a100"] >= 0.0 for each in now.nodes.values())
+
+
+def test_a_job_that_would_run_far_longer_on_idle_gpus_waits_for_its_own() -> None:
+    told = Profile("g", seconds=60.0, speeds={"a100": 6.0, "t4": 1.0})
+    jobs = [job(str(at), 1) for at in range(3)]
+    now = cluster([node("n1", gpus=1), node("t1", "t4", 4)], jobs)
+    plan = Policy().plan(now, {each.id: told for each in jobs})
+    assert [start.nodes for start in plan.starts] == [("n1",)]
+    mild = Profile("g", seconds=60.0, speeds={"a100": 1.2, "t4": 1.0})
+    plan = Policy().plan(cluster([node("n1", gpus=1), node("t1", "t4", 4)], jobs), {each.id: mild for each in jobs})
+    assert sorted(start.nodes for start in plan.starts) == [("n1",), ("t1",), ("t1",)]
 
 
 def test_limits_are_kept_and_counted_once() -> None:
