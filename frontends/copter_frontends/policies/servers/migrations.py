@@ -9,7 +9,17 @@ from copter_frontends.policies.servers.board import DRAINING, UP, Bools, Floats,
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.place_kernels import mark_group, place_by_score
 from copter_frontends.policies.servers.score_kernels import STRANDED, best_place, needs_at
-from copter_frontends.policies.servers.state_kernels import change, domain, enter, leave, put_back, room, shift, take
+from copter_frontends.policies.servers.state_kernels import (
+    change,
+    domain,
+    enter,
+    kernel,
+    leave,
+    put_back,
+    room,
+    shift,
+    take,
+)
 
 MOST_MOVED = 4
 """Tasks that are moved for one waiting task at most."""
@@ -87,7 +97,7 @@ def _emptied(
     return budget
 
 
-@numba.njit(cache=True)
+@kernel
 def lacking(shapes, price, shape, free, gpu):  # type: ignore[no-untyped-def]
     """Return what a server lacks for a task of the shape, at prices; 0 if it fits."""
     found, last = 0.0, len(price) - 2
@@ -148,7 +158,7 @@ def chosen_moves(board, shapes, price, jobs, task, server, own, moved, most, out
     return 0, 0.0
 
 
-@numba.njit(cache=True)
+@kernel
 def start_on(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     """Start a task on a server that has room."""
     shape, place = jobs.shape[task], 0
@@ -158,7 +168,7 @@ def start_on(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     jobs.server[task] = server
 
 
-@numba.njit(cache=True)
+@kernel
 def set_status(board, server, status):  # type: ignore[no-untyped-def]
     """Give a server another status."""
     leave(board, server)
@@ -166,7 +176,7 @@ def set_status(board, server, status):  # type: ignore[no-untyped-def]
     enter(board, server)
 
 
-@numba.njit(cache=True)
+@kernel
 def stop(board, shapes, jobs, task):  # type: ignore[no-untyped-def]
     """Take a running task off its server."""
     shift(board, shapes, jobs.server[task], jobs.shape[task], jobs.bits[task], 1)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from copter_frontends.policies.servers.score_kernels import best_place
-from copter_frontends.policies.servers.state_kernels import change, domain, room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, domain, kernel, room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
@@ -186,7 +186,7 @@ def how_many_fit(shapes, waiting, kind, free, gpu):  # type: ignore[no-untyped-d
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def meets(jobs, task, server):  # type: ignore[no-untyped-def]
     """Return whether as many tasks of the same group as may be run on the server, or in its zone."""
     group, found = jobs.group[task], 0
@@ -214,7 +214,7 @@ def beside(jobs, group, shape, fits, room):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
     gained = 0
@@ -241,7 +241,7 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
     return gained
 
 
-@numba.njit(cache=True)
+@kernel
 def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Give each server its pattern, as far as tasks wait; returns the worth of what was started."""
     gained = 0
@@ -296,7 +296,7 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
     return gained
 
 
-@numba.njit(cache=True)
+@kernel
 def as_before(board, shapes, jobs, server, mine, had, queue, first):  # type: ignore[no-untyped-def]
     """Start again the tasks that were just taken off a server, with the GPUs that they had; returns their worth."""
     worth = 0
