@@ -33,7 +33,7 @@ PORTION = 64
 """Moves between two growths of the table of classes."""
 
 
-def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float) -> Ints:
+def migrate(fleet: Fleet, price: Floats, order: Ints, budget: int, cost: float, moved: Bools) -> int:
     """Move running tasks so that waiting ones fit and, when all do, so that fewer servers are in use.
 
     Parameters
@@ -43,24 +43,24 @@ def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float)
         What a unit of each dimension is worth, GPUs and opening a server last, as in PS4.
     order : ndarray (tasks,) of int64
         Tasks that may still wait; those in front are tried first. They are started where room is made.
-    share : float
-        Share of the running tasks that may be moved.
+    budget : int
+        Tasks that may be moved.
     cost : float
         Worth that each move costs. A waiting task must be worth more than its moves; a server is emptied only if moves
         cost nothing.
+    moved : ndarray (tasks,) of bool
+        The tasks that have been moved, which stay; further ones are entered.
 
     Returns
     -------
-    ndarray (moved,) of int64
-        The tasks that run on another server than before.
+    int
+        How many more may be moved.
     """
     jobs = fleet.jobs
     runs = np.flatnonzero(jobs.server[: fleet.tasks] >= 0)
     runs = runs[~np.isin(runs, order)]
-    budget = int(share * len(runs))
     own = runs[np.argsort(jobs.server[runs], kind="stable")]
     starts = np.searchsorted(jobs.server[own], np.arange(fleet.servers + 1)).astype(np.int64)
-    moved = np.zeros(fleet.tasks, dtype=np.bool_)
     leaving = np.flatnonzero((fleet.board.status == DRAINING) & (fleet.board.running > 0))
     budget = _emptied(fleet, price, leaving, own, starts, budget, moved, True)
     at, server, tries = 0, 0, np.zeros(len(fleet.names), dtype=np.int64)
@@ -73,8 +73,10 @@ def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float)
     if cost == 0.0 and price[-1] > 0.0 and not (jobs.server[order] < 0).any():
         running = fleet.board.running
         used = np.flatnonzero((running > 0) & (fleet.board.status == UP))
-        _emptied(fleet, price, used[np.argsort(running[used], kind="stable")], own, starts, budget, moved, False)
-    return np.flatnonzero(moved)
+        budget = _emptied(
+            fleet, price, used[np.argsort(running[used], kind="stable")], own, starts, budget, moved, False
+        )
+    return budget
 
 
 def _emptied(

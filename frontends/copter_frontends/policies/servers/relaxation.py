@@ -12,7 +12,6 @@ from copter_frontends.policies.servers.board import Floats, Ints, Shapes
 from copter_frontends.policies.servers.pattern_kernels import how_many_fit
 from copter_frontends.policies.servers.rooms import Rooms
 
-
 ROUNDING = 1e-9
 """Relative amount by which bounds of the relaxations are raised, to cover amounts that were scaled."""
 
