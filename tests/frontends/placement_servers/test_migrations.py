@@ -134,7 +134,7 @@ def test_explain_names_the_scarce_dimension() -> None:
 
 
 def test_tasks_are_moved_before_others_take_the_room_that_they_need() -> None:
-    """The large task's worth is three times that of the small ones for the same room, which would be gone after them."""
+    """The large task is worth three times the small ones in the same room, which would be gone after them."""
     shapes = [TaskShape("small", (2, 2), 2), TaskShape("large", (4, 4), 12)]
     fleet = Fleet([ServerType("s", (4, 4), 2)], shapes)
     for task, server in enumerate(fleet.arrive([0, 0]).tolist()):

@@ -60,7 +60,7 @@ class PlacementBase:
         or draining are kept for `done`.
         """
         fleet, jobs, refused = self.fleet, self.fleet.jobs, {}
-        fleet.require_waiting(waiting)
+        waiting = fleet.require_waiting(waiting)
         if self.never:
             shape = jobs.shape[waiting]
             never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
