@@ -131,3 +131,14 @@ def test_explain_names_the_scarce_dimension() -> None:
     found = policy.explain()["s"]
     assert found.server == 40  # four more tasks on one more server
     assert found.quarter == (10, 0)  # cores are scarce, memory is not
+
+
+def test_tasks_are_moved_before_others_take_the_room_that_they_need() -> None:
+    """The large task is worth three times the small ones in the same room, which would be gone after them."""
+    shapes = [TaskShape("small", (2, 2), 2), TaskShape("large", (4, 4), 12)]
+    fleet = Fleet([ServerType("s", (4, 4), 2)], shapes)
+    for task, server in enumerate(fleet.arrive([0, 0]).tolist()):
+        fleet.start(task, server)
+    plan = CopterPlacement(fleet, opening=0.0, migrations=0.5).plan(fleet.arrive([0, 0, 1]))
+    assert (plan.worth, plan.bound, plan.moved) == (12, 12, 1)
+    assert faults(fleet) == []

@@ -251,3 +251,10 @@ def test_a_type_without_servers_holds_nothing() -> None:
     fleet = Fleet(types, [TaskShape("big", (8, 8), 1)])
     plan = CopterPlacement(fleet).plan(fleet.arrive([0]))
     assert "dimension 0 of 'some': 8 of 4; there is no 'none'" in plan.refused[0]
+
+
+def test_waiting_tasks_may_be_a_list_and_shapes_of_one_name_are_told() -> None:
+    fleet = Fleet([ServerType("s", (4, 4), 2)], [TaskShape("t", (1, 1), 3)])
+    assert CopterPlacement(fleet).plan(fleet.arrive([0, 0]).tolist()).worth == 6  # type: ignore[arg-type]
+    with pytest.raises(ServerError, match="same name"):
+        Fleet([ServerType("s", (4, 4), 2)], [TaskShape("t", (1, 1), 3), TaskShape("t", (2, 1), 3)])

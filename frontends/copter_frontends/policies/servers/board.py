@@ -72,6 +72,8 @@ class Board(NamedTuple):
         Score of the shape's next task on a server of the class; NaN where it has not been computed.
     choice : ndarray (states, shapes) of int8
         Place in `state_gpu` of the GPU that a task with a part of a GPU gets.
+    ordered, rest, cut : ndarray of int64
+        Scratch of the kernels: GPUs in order, and what a task would leave free of the dimensions and the GPUs.
     """
 
     kind: Ints
@@ -92,6 +94,9 @@ class Board(NamedTuple):
     left: Floats
     score: NDArray[np.float32]
     choice: NDArray[np.int8]
+    ordered: Ints
+    rest: Ints
+    cut: Ints
 
 
 def board_of(kind: Ints, status: Ints, running: Ints, free: Ints, gpu: Ints, shapes: int, states: int) -> Board:
@@ -105,4 +110,5 @@ def board_of(kind: Ints, status: Ints, running: Ints, free: Ints, gpu: Ints, sha
         np.full(1 << bits, -1, dtype=np.int64), np.zeros(1, dtype=np.int64),
         np.full(states, np.nan), np.full((states, shapes), np.nan, dtype=np.float32),
         np.zeros((states, shapes), dtype=np.int8),
+        *(np.zeros(size, dtype=np.int64) for size in (gpu.shape[1], free.shape[1], gpu.shape[1])),
     )  # fmt: skip

@@ -156,6 +156,8 @@ def shapes_of(shapes: Sequence[TaskShape], types: Sequence[ServerType]) -> Shape
     n, names = checked_types(types), [each.name for each in types]
     if not shapes:
         raise ServerError("there are no task shapes: give at least one")
+    if len({each.name for each in shapes}) < len(shapes):
+        raise ServerError("two task shapes have the same name: give each one its own")
     for each in shapes:
         if len(each.amounts) != n:
             raise ServerError(f"shape {each.name!r} has {len(each.amounts)} dimensions, the servers {n}")
@@ -405,14 +407,15 @@ class Fleet:
             self.board.status[server] = status
             enter(self.board, server)
 
-    def require_waiting(self, tasks: ArrayLike) -> None:
-        """Raise ServerError unless the tasks are known, named once and not running."""
+    def require_waiting(self, tasks: ArrayLike) -> Ints:
+        """Return tasks as an array; raises ServerError unless they are known, named once and not running."""
         own = self._checked(tasks, self.tasks, "task")
         if (np.diff(own) <= 0).any() and len(np.unique(own)) < len(own):
             raise ServerError("a task is named twice: name each waiting task once")
         runs = own[self.jobs.server[own] >= 0]
         if len(runs):
             raise ServerError(f"task {runs[0]} runs on server {self.jobs.server[runs[0]]}: name waiting tasks only")
+        return own
 
     @staticmethod
     def _checked(numbers: ArrayLike, size: int, what: str) -> Ints:

@@ -9,7 +9,17 @@ from copter_frontends.policies.servers.board import DRAINING, UP, Bools, Floats,
 from copter_frontends.policies.servers.fleet import Fleet
 from copter_frontends.policies.servers.place_kernels import mark_group, place_by_score
 from copter_frontends.policies.servers.score_kernels import STRANDED, best_place, needs_at
-from copter_frontends.policies.servers.state_kernels import change, domain, enter, leave, put_back, room, shift, take
+from copter_frontends.policies.servers.state_kernels import (
+    change,
+    domain,
+    enter,
+    kernel,
+    leave,
+    put_back,
+    room,
+    shift,
+    take,
+)
 
 MOST_MOVED = 4
 """Tasks that are moved for one waiting task at most."""
@@ -23,7 +33,7 @@ PORTION = 64
 """Moves between two growths of the table of classes."""
 
 
-def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float) -> Ints:
+def migrate(fleet: Fleet, price: Floats, order: Ints, budget: int, cost: float, moved: Bools) -> int:
     """Move running tasks so that waiting ones fit and, when all do, so that fewer servers are in use.
 
     Parameters
@@ -33,24 +43,24 @@ def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float)
         What a unit of each dimension is worth, GPUs and opening a server last, as in PS4.
     order : ndarray (tasks,) of int64
         Tasks that may still wait; those in front are tried first. They are started where room is made.
-    share : float
-        Share of the running tasks that may be moved.
+    budget : int
+        Tasks that may be moved.
     cost : float
         Worth that each move costs. A waiting task must be worth more than its moves; a server is emptied only if moves
         cost nothing.
+    moved : ndarray (tasks,) of bool
+        The tasks that have been moved, which stay; further ones are entered.
 
     Returns
     -------
-    ndarray (moved,) of int64
-        The tasks that run on another server than before.
+    int
+        How many more may be moved.
     """
     jobs = fleet.jobs
     runs = np.flatnonzero(jobs.server[: fleet.tasks] >= 0)
     runs = runs[~np.isin(runs, order)]
-    budget = int(share * len(runs))
     own = runs[np.argsort(jobs.server[runs], kind="stable")]
     starts = np.searchsorted(jobs.server[own], np.arange(fleet.servers + 1)).astype(np.int64)
-    moved = np.zeros(fleet.tasks, dtype=np.bool_)
     leaving = np.flatnonzero((fleet.board.status == DRAINING) & (fleet.board.running > 0))
     budget = _emptied(fleet, price, leaving, own, starts, budget, moved, True)
     at, server, tries = 0, 0, np.zeros(len(fleet.names), dtype=np.int64)
@@ -63,8 +73,10 @@ def migrate(fleet: Fleet, price: Floats, order: Ints, share: float, cost: float)
     if cost == 0.0 and price[-1] > 0.0 and not (jobs.server[order] < 0).any():
         running = fleet.board.running
         used = np.flatnonzero((running > 0) & (fleet.board.status == UP))
-        _emptied(fleet, price, used[np.argsort(running[used], kind="stable")], own, starts, budget, moved, False)
-    return np.flatnonzero(moved)
+        budget = _emptied(
+            fleet, price, used[np.argsort(running[used], kind="stable")], own, starts, budget, moved, False
+        )
+    return budget
 
 
 def _emptied(
@@ -87,7 +99,7 @@ def _emptied(
     return budget
 
 
-@numba.njit(cache=True)
+@kernel
 def lacking(shapes, price, shape, free, gpu):  # type: ignore[no-untyped-def]
     """Return what a server lacks for a task of the shape, at prices; 0 if it fits."""
     found, last = 0.0, len(price) - 2
@@ -148,7 +160,7 @@ def chosen_moves(board, shapes, price, jobs, task, server, own, moved, most, out
     return 0, 0.0
 
 
-@numba.njit(cache=True)
+@kernel
 def start_on(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     """Start a task on a server that has room."""
     shape, place = jobs.shape[task], 0
@@ -158,7 +170,7 @@ def start_on(board, shapes, jobs, task, server):  # type: ignore[no-untyped-def]
     jobs.server[task] = server
 
 
-@numba.njit(cache=True)
+@kernel
 def set_status(board, server, status):  # type: ignore[no-untyped-def]
     """Give a server another status."""
     leave(board, server)
@@ -166,7 +178,7 @@ def set_status(board, server, status):  # type: ignore[no-untyped-def]
     enter(board, server)
 
 
-@numba.njit(cache=True)
+@kernel
 def stop(board, shapes, jobs, task):  # type: ignore[no-untyped-def]
     """Take a running task off its server."""
     shift(board, shapes, jobs.server[task], jobs.shape[task], jobs.bits[task], 1)

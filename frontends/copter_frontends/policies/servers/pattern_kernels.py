@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from copter_frontends.policies.servers.score_kernels import best_place
-from copter_frontends.policies.servers.state_kernels import change, domain, room, shift, take
+from copter_frontends.policies.servers.state_kernels import change, domain, kernel, room, shift, take
 
 MOST_STEPS = 4000
 """Steps of a search for one pattern; beyond them the relaxation's bound is returned."""
@@ -18,58 +18,47 @@ SLACK = 0.5
 """Values are whole numbers, so that a bound below the best one plus this proves it, whatever the rounding."""
 
 
-@numba.njit(cache=True)
-def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type: ignore[no-untyped-def]
-    """Write the best pattern into `counts`; returns (value, proven upper bound), whole numbers (PS3).
-
-    Only patterns worth more than `least` are sought; if there is none, `counts` is 0 and the value is `least`.
-
-    GPUs count by their sum and by how many tasks of one shape fit alone, so the bound also holds where parts of GPUs do
-    not fit together. Depth-first, shapes in order of value per scarcest share of the room, bounded by one dimension at
-    a time.
-    """
-    n, dims = len(value), len(free) + 1
-    left = np.empty(dims, dtype=np.int64)
-    left[: dims - 1] = free
-    left[dims - 1] = gpu.sum()
-    own = np.empty(n, dtype=np.int64)
-    density = np.empty(n)
-    used = 0
-    counts[:] = 0
-    for k in range(n):
+@kernel
+def collected(shapes, value, most, kind, free, gpu, left, own, density, limit):  # type: ignore[no-untyped-def]
+    """Write all that is free, and the shapes that fit there: number, value per scarcest share, tasks at most."""
+    dims, used = len(left), 0
+    left[dims - 1] = 0
+    for d in range(dims - 1):
+        left[d] = free[d]
+    for g in range(len(gpu)):
+        left[dims - 1] += gpu[g]
+    for k in range(len(value)):
         if value[k] <= 0 or most[k] <= 0 or not shapes.allowed[k, kind]:
             continue
-        if room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu) == 0:
+        fit = room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu)
+        if fit == 0:
             continue
         worst = 1e-12
         for d in range(dims):
             need = shapes.need[k, d] if d < dims - 1 else shapes.gpus[k] * shapes.milli[k]
             if need > 0:
                 worst = max(worst, need / left[d])
-        own[used], density[used] = k, value[k] / worst * (1.0 + LARGER * worst)
+        own[used], limit[used] = k, min(most[k], fit)
+        density[used] = value[k] / worst * (1.0 + LARGER * worst)
         used += 1
-    if used == 0:
-        return least, least
-    order = own[:used][np.argsort(-density[:used])]
-    need = np.zeros((used, dims), dtype=np.int64)
-    limit = np.empty(used, dtype=np.int64)
-    for i in range(used):
-        k = order[i]
-        need[i, : dims - 1] = shapes.need[k]
-        need[i, dims - 1] = shapes.gpus[k] * shapes.milli[k]
-        limit[i] = min(most[k], room(shapes.need[k], shapes.gpus[k], shapes.milli[k], free, gpu))
-    best_rate = np.zeros((used + 1, dims))  # most value per unit of a dimension, of this shape and the later ones
-    all_of = np.zeros(used + 1)
+    return used
+
+
+@kernel
+def searched(shapes, value, order, limit, left, need, best_rate, all_of, taken, counts, least):  # type: ignore[no-untyped-def]
+    """Search the shapes in order, depth first; see `best_pattern`. The arrays behind `left` are scratch."""
+    used, dims = len(order), len(left)
     for i in range(used - 1, -1, -1):
-        all_of[i] = all_of[i + 1] + value[order[i]] * min(limit[i], 1 << 20)
+        k = order[i]
+        all_of[i] = all_of[i + 1] + value[k] * min(limit[i], 1 << 20)
         for d in range(dims):
-            rate = value[order[i]] / need[i, d] if need[i, d] > 0 else np.inf
-            best_rate[i, d] = max(best_rate[i + 1, d], rate)
+            need[i, d] = shapes.need[k, d] if d < dims - 1 else shapes.gpus[k] * shapes.milli[k]
+            rate = value[k] / need[i, d] if need[i, d] > 0 else np.inf
+            best_rate[i, d] = max(best_rate[i + 1, d], rate)  # of this shape and the later ones
     root = all_of[0]
     for d in range(dims):
         if best_rate[0, d] < np.inf:
             root = min(root, best_rate[0, d] * left[d])
-    taken = np.zeros(used, dtype=np.int64)
     best, have, depth, steps = least, 0, 0, 0
     descend = True
     while depth >= 0:
@@ -91,21 +80,40 @@ def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type
             for d in range(dims):
                 if need[depth, d] > 0:
                     fit = min(fit, left[d] // need[depth, d])
-            taken[depth] = fit
-            have += fit * value[order[depth]]
-            left -= fit * need[depth]
-            depth += 1
         elif taken[depth] > 0 and steps <= MOST_STEPS:
-            taken[depth] -= 1
-            have -= value[order[depth]]
-            left += need[depth]
-            depth, descend = depth + 1, True
+            fit = -1
         else:
-            have -= taken[depth] * value[order[depth]]
-            left += taken[depth] * need[depth]
-            taken[depth] = 0
-            depth -= 1
+            fit = -taken[depth]
+        taken[depth] += fit
+        have += fit * value[order[depth]]
+        for d in range(dims):
+            left[d] -= fit * need[depth, d]
+        descend = descend or (fit == -1 and steps <= MOST_STEPS)
+        depth += 1 if descend else -1
     return best, best if steps <= MOST_STEPS else max(best, np.int64(np.floor(root + SLACK)))
+
+
+@numba.njit(cache=True)
+def best_pattern(shapes, value, most, kind, free, gpu, counts, least=0):  # type: ignore[no-untyped-def]
+    """Write the best pattern into `counts`; returns (value, proven upper bound), whole numbers (PS3).
+
+    Only patterns worth more than `least` are sought; if there is none, `counts` is 0 and the value is `least`.
+
+    GPUs count by their sum and by how many tasks of one shape fit alone, so the bound also holds where parts of GPUs do
+    not fit together. Depth-first, shapes in order of value per scarcest share of the room, bounded by one dimension at
+    a time.
+    """
+    n, dims = len(value), len(free) + 1
+    left, own, limit = np.empty(dims, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    density = np.empty(n)
+    counts[:] = 0
+    used = collected(shapes, value, most, kind, free, gpu, left, own, density, limit)
+    if used == 0:
+        return least, least
+    order = np.argsort(-density[:used])
+    need, best_rate, all_of = np.empty((used, dims), dtype=np.int64), np.zeros((used + 1, dims)), np.zeros(used + 1)
+    taken = np.zeros(used, dtype=np.int64)
+    return searched(shapes, value, own[order], limit[order], left, need, best_rate, all_of, taken, counts, least)
 
 
 @numba.njit(cache=True)
@@ -186,7 +194,7 @@ def how_many_fit(shapes, waiting, kind, free, gpu):  # type: ignore[no-untyped-d
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def meets(jobs, task, server):  # type: ignore[no-untyped-def]
     """Return whether as many tasks of the same group as may be run on the server, or in its zone."""
     group, found = jobs.group[task], 0
@@ -214,7 +222,7 @@ def beside(jobs, group, shape, fits, room):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
     gained = 0
@@ -241,7 +249,7 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
     return gained
 
 
-@numba.njit(cache=True)
+@kernel
 def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
     """Give each server its pattern, as far as tasks wait; returns the worth of what was started."""
     gained = 0
@@ -296,7 +304,7 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
     return gained
 
 
-@numba.njit(cache=True)
+@kernel
 def as_before(board, shapes, jobs, server, mine, had, queue, first):  # type: ignore[no-untyped-def]
     """Start again the tasks that were just taken off a server, with the GPUs that they had; returns their worth."""
     worth = 0

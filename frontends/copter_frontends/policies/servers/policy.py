@@ -26,6 +26,7 @@ from copter_frontends.policies.servers.pattern_kernels import (
 from copter_frontends.policies.servers.place_kernels import first_of_each, place_by_score
 from copter_frontends.policies.servers.plan import PlacementPlan
 from copter_frontends.policies.servers.program import Chosen, PatternProgram, proven
+from copter_frontends.policies.servers.relaxation import knapsack
 from copter_frontends.policies.servers.rooms import Rooms, rooms_of
 from copter_frontends.policies.servers.score_kernels import STRANDED
 from copter_frontends.policy_kit.stage_clock import StageClock
@@ -59,7 +60,7 @@ class PlacementBase:
         or draining are kept for `done`.
         """
         fleet, jobs, refused = self.fleet, self.fleet.jobs, {}
-        fleet.require_waiting(waiting)
+        waiting = fleet.require_waiting(waiting)
         if self.never:
             shape = jobs.shape[waiting]
             never = np.isin(shape, np.fromiter(self.never, dtype=np.int64))
@@ -188,37 +189,25 @@ class CopterPlacement(PlacementBase):
         tasks, refused = self.possible(waiting)
         if not self.migrations:
             return self._started(tasks, refused, clock)
-        bound = self._bound_with_moves(tasks)
-        plan = self._started(tasks, refused, clock)
-        order = tasks[stable_order(self.rank[self.fleet.jobs.shape[tasks]])]
-        if self.one_by_one:
-            order = tasks
-        moved = len(migrate(self.fleet, self.amounts, order, self.migrations, self.move_cost))
+        fleet, jobs = self.fleet, self.fleet.jobs
+        board, there = fleet.board, fleet.board.status == UP
+        ranked = tasks if self.one_by_one else tasks[stable_order(self.rank[jobs.shape[tasks]])]
+        asked = np.bincount(jobs.shape[tasks], minlength=len(fleet.names))
+        free = np.append(board.free[there].sum(axis=0), board.gpu[there].sum())
+        bound, price = knapsack(fleet.shapes, asked, free)  # whatever is moved (PS9)
+        runs = np.flatnonzero(jobs.server[: fleet.tasks] >= 0)
+        budget, moved = int(self.migrations * len(runs)), np.zeros(fleet.tasks, dtype=np.bool_)
+        own = ranked[price[jobs.shape[ranked]] > 0]
+        if len(own) and not self.one_by_one:  # while there is room for what is moved
+            self._keep_free(asked)
+            budget = migrate(fleet, self.amounts, own, budget, self.move_cost, moved)
+        plan = self._started(tasks[jobs.server[tasks] < 0], refused, clock)
+        migrate(fleet, self.amounts, ranked, budget, self.move_cost, moved)
         found = self.done(tasks, refused, bound if plan.bound >= 0 else -1, clock)
         clock.end("shim")
-        worth = found.worth - int(np.ceil(self.move_cost * moved))
-        return replace(found, worth=worth, seconds=clock.seconds, moved=moved)
-
-    def _bound_with_moves(self, tasks: Ints) -> int:
-        """Return a bound of any plan's worth, whatever is moved: of every dimension, no more than all that is free is
-        used (PS9).
-        """
-        fleet, shapes = self.fleet, self.fleet.shapes
-        asked = np.bincount(fleet.jobs.shape[tasks], minlength=len(fleet.names))
-        there = fleet.board.status == UP
-        free = np.append(fleet.board.free[there].sum(axis=0), fleet.board.gpu[there].sum())
-        needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli))
-        own = np.flatnonzero(asked)
-        worths, most = shapes.worth[own].astype(np.float64), asked[own].astype(np.float64)
-        bound = float(worths @ most)
-        for d in range(len(free)):
-            need = needs[own, d].astype(np.float64)
-            rate = np.divide(worths, need, out=np.full(len(own), np.inf), where=need > 0)
-            order = np.argsort(-rate, kind="stable")
-            used = np.cumsum(need[order] * most[order])
-            share = np.clip(1.0 - (used - free[d]) / np.maximum(need[order] * most[order], 1.0), 0.0, 1.0)
-            bound = min(bound, float((worths * most)[order] @ share))
-        return int(np.floor(bound * (1.0 + 1e-9)))
+        count = int(moved.sum())
+        worth = found.worth - int(np.ceil(self.move_cost * count))
+        return replace(found, worth=worth, seconds=clock.seconds, moved=count)
 
     def _started(self, tasks: Ints, refused: dict[int, str], clock: StageClock) -> PlacementPlan:
         """Start waiting tasks without moving others."""

@@ -16,13 +16,11 @@ import scipy.sparse as sp
 from copter import Model, Session, Settings, Solution, solve
 from copter_frontends.policies.servers.board import Floats, Ints, Shapes
 from copter_frontends.policies.servers.pattern_kernels import bound_rooms, known_patterns
-from copter_frontends.policies.servers.relaxation import relaxation_of
+from copter_frontends.policies.servers.relaxation import ROUNDING, relaxation_of
 from copter_frontends.policies.servers.rooms import Rooms
 
 MOST_ROOMS = 256
 """Rooms for which the plain relaxation is tried where patterns come slowly."""
-ROUNDING = 1e-9
-"""Relative amount by which the plain relaxation's bound is raised, to cover amounts that were scaled."""
 KNOWN = 4
 """Patterns of the last round's program that every room starts with; half of the rounds then need one solve only."""
 FEWER = 1e-5

@@ -12,6 +12,9 @@ from copter_frontends.policies.servers.board import Floats, Ints, Shapes
 from copter_frontends.policies.servers.pattern_kernels import how_many_fit
 from copter_frontends.policies.servers.rooms import Rooms
 
+ROUNDING = 1e-9
+"""Relative amount by which bounds of the relaxations are raised, to cover amounts that were scaled."""
+
 
 class Relaxation(NamedTuple):
     """A round's relaxation and what its columns and rows stand for.
@@ -63,3 +66,34 @@ def relaxation_of(rooms: Rooms, shapes: Shapes, asked: Ints, whole: bool = False
         sense="max", integrality=int(whole),
     )  # fmt: skip
     return Relaxation(program, waiting, shape, room, scale)
+
+
+def knapsack(shapes: Shapes, asked: Ints, free: Ints) -> tuple[int, Ints]:
+    """Return (bound, prices of the shapes) of the dimension in which the tasks that are asked for are worth least.
+
+    No more of a dimension is used than there is, wherever it is: a knapsack with fractions (PS9).
+
+    Parameters
+    ----------
+    shapes : Shapes
+    asked : ndarray (shapes,) of int64
+        Waiting tasks of each shape.
+    free : ndarray (dimensions + 1,) of int64
+        Summed free amounts, of GPUs last.
+    """
+    own = np.flatnonzero(asked)
+    needs = np.column_stack((shapes.need, shapes.gpus * shapes.milli))[own].astype(np.float64)
+    worths, most = shapes.worth[own].astype(np.float64), asked[own].astype(np.float64)
+    best, price = float(worths @ most), np.zeros_like(shapes.worth)
+    for d, whole in enumerate(free.tolist()):
+        need = needs[:, d]
+        rate = np.divide(worths, need, out=np.full(len(own), np.inf), where=need > 0)
+        order = np.argsort(-rate, kind="stable")
+        amount = need[order] * most[order]
+        used = np.cumsum(amount)
+        share = np.clip(1.0 - (used - whole) / np.maximum(amount, 1.0), 0.0, 1.0)
+        bound = float((worths * most)[order] @ share)
+        if bound < best:
+            least = rate[order[int(np.argmax(share < 1.0))]]  # what the first that does not fit whole gets for a unit
+            best, price[own] = bound, np.rint(np.maximum(worths - least * need, 0.0)).astype(np.int64)
+    return int(np.floor(best * (1.0 + ROUNDING))), price

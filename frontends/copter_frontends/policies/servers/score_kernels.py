@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from copter_frontends.policies.servers.state_kernels import room
+from copter_frontends.policies.servers.state_kernels import kernel, room
 
 STRANDED, BEST_FIT, DOT_PRODUCT, FRAGMENTATION, PROTEAN = 0, 1, 2, 3, 4
 """Rules by number; the names are in `schemes.py`."""
@@ -19,7 +18,7 @@ a price, and only among servers that strand as little.
 """
 
 
-@numba.njit(cache=True)
+@kernel
 def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the expected fragments of FGD: free GPU that the next task, drawn from the shares, cannot use."""
     total, found = 0, 0.0
@@ -40,7 +39,7 @@ def fragments(shapes, kind, free, gpu):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
     """Return a task's size at prices."""
     last = len(price) - 2
@@ -50,7 +49,7 @@ def needs_at(shapes, price, shape):  # type: ignore[no-untyped-def]
     return size
 
 
-@numba.njit(cache=True)
+@kernel
 def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the expected worth, at prices, of what is free and of no use to a shape: all where not one task fits, else
     a part (REST) of what is left over when as many as fit have come; less the last price for a server that is wholly
@@ -80,7 +79,7 @@ def stranded(shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyp
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def left_over(rule, shapes, price, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return what a rule thinks of a server's free amounts; a task's score is by how much it grows."""
     if rule == FRAGMENTATION:
@@ -90,7 +89,7 @@ def left_over(rule, shapes, price, capacity, kind, free, gpu):  # type: ignore[n
     return 0.0
 
 
-@numba.njit(cache=True)
+@kernel
 def simple(rule, shapes, shape, capacity, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the score of rules that look at shares of the type's capacity only."""
     found, n, total = 0.0, free.shape[0], 0
@@ -112,7 +111,7 @@ def simple(rule, shapes, shape, capacity, kind, free, gpu):  # type: ignore[no-u
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def drawn(state, shape):  # type: ignore[no-untyped-def]
     """Return a number from 0 to 1 that looks random, the same for the same class and shape."""
     key = np.uint64(state * 1_000_003 + shape + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -120,7 +119,7 @@ def drawn(state, shape):  # type: ignore[no-untyped-def]
     return np.float64(key >> np.uint64(11)) / 9007199254740992.0
 
 
-@numba.njit(cache=True)
+@kernel
 def best_place(shapes, shape, gpu):  # type: ignore[no-untyped-def]
     """Return the place of the fullest GPU on which a part of a GPU fits."""
     best = 0
@@ -130,7 +129,7 @@ def best_place(shapes, shape, gpu):  # type: ignore[no-untyped-def]
     return best
 
 
-@numba.njit(cache=True)
+@kernel
 def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignore[no-untyped-def]
     """Compute and keep the score and the GPU of a shape on a class; infinity where it does not fit."""
     kind, free, gpu = board.state_kind[state], board.state_free[state], board.state_gpu[state]
@@ -145,7 +144,11 @@ def score_of(rule, board, shapes, price, capacity, state, shape):  # type: ignor
         if np.isnan(before):
             before = left_over(rule, shapes, price, capacity, kind, free, gpu)
             board.left[state] = before
-        rest, cut = free - shapes.need[shape], gpu.copy()
+        rest, cut = board.rest, board.cut
+        for d in range(len(free)):
+            rest[d] = free[d] - shapes.need[shape, d]
+        for g in range(len(gpu)):
+            cut[g] = gpu[g]
         found, last = np.inf, -1
         for g in range(len(gpu) if part else 1):
             if part and (gpu[g] < shapes.milli[shape] or gpu[g] == last):

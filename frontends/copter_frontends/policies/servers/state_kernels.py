@@ -5,10 +5,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+kernel = numba.njit(cache=True, _nrt=False)
+"""Decorator of kernels that make no arrays. Numba counts the references to every array at each call and each row that
+is read, though none can go while a kernel runs (numba issue 2350); small kernels spend most of their time on that.
+"""
 UNLIMITED = 1 << 40
 
 
-@numba.njit(cache=True)
+@kernel
 def room(need, gpus, milli, free, gpu):  # type: ignore[no-untyped-def]
     """Return how many tasks of a shape fit in the free amounts."""
     most = UNLIMITED
@@ -26,7 +30,7 @@ def room(need, gpus, milli, free, gpu):  # type: ignore[no-untyped-def]
     return most
 
 
-@numba.njit(cache=True)
+@kernel
 def sorted_gpus(gpu, into):  # type: ignore[no-untyped-def]
     """Write GPUs in decreasing order of what is free."""
     for g in range(len(gpu)):
@@ -37,7 +41,7 @@ def sorted_gpus(gpu, into):  # type: ignore[no-untyped-def]
         into[at] = gpu[g]
 
 
-@numba.njit(cache=True)
+@kernel
 def state_of(board, kind, free, gpu):  # type: ignore[no-untyped-def]
     """Return the class of this state, made if there is none."""
     key = np.uint64(kind + 1)
@@ -63,12 +67,14 @@ def state_of(board, kind, free, gpu):  # type: ignore[no-untyped-def]
     board.made[0] += 1
     board.slots[at] = state
     board.state_kind[state] = kind
-    board.state_free[state] = free
-    board.state_gpu[state] = gpu
+    for d in range(len(free)):
+        board.state_free[state, d] = free[d]
+    for g in range(len(gpu)):
+        board.state_gpu[state, g] = gpu[g]
     return state
 
 
-@numba.njit(cache=True)
+@kernel
 def leave(board, server):  # type: ignore[no-untyped-def]
     """Take a server out of its class."""
     state = board.state[server]
@@ -85,14 +91,13 @@ def leave(board, server):  # type: ignore[no-untyped-def]
     board.state[server] = -1
 
 
-@numba.njit(cache=True)
+@kernel
 def enter(board, server):  # type: ignore[no-untyped-def]
     """Put a server that takes tasks into the class of its state; returns the class, or -1."""
     if board.status[server] != 0:
         return -1
-    ordered = np.empty(board.gpu.shape[1], dtype=np.int64)
-    sorted_gpus(board.gpu[server], ordered)
-    state = state_of(board, board.kind[server], board.free[server], ordered)
+    sorted_gpus(board.gpu[server], board.ordered)
+    state = state_of(board, board.kind[server], board.free[server], board.ordered)
     first = board.state_head[state]
     board.after[server], board.before[server], board.state[server] = first, -1, state
     if first >= 0:
@@ -102,14 +107,14 @@ def enter(board, server):  # type: ignore[no-untyped-def]
     return state
 
 
-@numba.njit(cache=True)
+@kernel
 def enter_all(board):  # type: ignore[no-untyped-def]
     """Put every server into its class; the first ones come first in their lists."""
     for server in range(len(board.kind) - 1, -1, -1):
         enter(board, server)
 
 
-@numba.njit(cache=True)
+@kernel
 def shift(board, shapes, server, shape, bits, sign):  # type: ignore[no-untyped-def]
     """Put a task with these GPUs (as bits) on a server (sign -1), or take it off (sign 1)."""
     leave(board, server)
@@ -122,13 +127,13 @@ def shift(board, shapes, server, shape, bits, sign):  # type: ignore[no-untyped-
     enter(board, server)
 
 
-@numba.njit(cache=True)
+@kernel
 def domain(jobs, group, server):  # type: ignore[no-untyped-def]
     """Return what the group's limit holds for: the server, or after all servers its zone."""
     return len(jobs.zone) + jobs.zone[server] if jobs.zonal[group] > 0 else server
 
 
-@numba.njit(cache=True)
+@kernel
 def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def]
     """Add a task's amounts to what is free, or take them away."""
     for d in range(len(free)):
@@ -138,7 +143,7 @@ def change(shapes, free, gpu, shape, bits, sign):  # type: ignore[no-untyped-def
             gpu[g] += sign * shapes.milli[shape]
 
 
-@numba.njit(cache=True)
+@kernel
 def take(board, shapes, server, shape, place):  # type: ignore[no-untyped-def]
     """Put a task on a server; `place` says which GPU, in the class's order; returns the GPUs as bits."""
     bits, left, milli = 0, shapes.gpus[shape], shapes.milli[shape]
@@ -152,7 +157,7 @@ def take(board, shapes, server, shape, place):  # type: ignore[no-untyped-def]
     return bits
 
 
-@numba.njit(cache=True)
+@kernel
 def depart(board, shapes, tasks, shape, server, bits):  # type: ignore[no-untyped-def]
     """Take running tasks off their servers; the arrays are those of all tasks."""
     for task in tasks:
@@ -161,7 +166,7 @@ def depart(board, shapes, tasks, shape, server, bits):  # type: ignore[no-untype
             server[task] = -1
 
 
-@numba.njit(cache=True)
+@kernel
 def put_back(board, shapes, jobs, tasks, server, bits):  # type: ignore[no-untyped-def]
     """Put tasks on the servers and GPUs that they had; -1 is none."""
     for at in range(len(tasks)):
