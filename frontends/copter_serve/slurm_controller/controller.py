@@ -19,7 +19,7 @@ from pathlib import Path
 from copter import Settings
 from copter_serve.queues import QueueError
 from copter_serve.slurm_controller.doors import Door
-from copter_serve.slurm_controller.horizon import Start, give, take
+from copter_serve.slurm_controller.horizon import Start, take
 from copter_serve.slurm_controller.limits import Limit, limits_of
 from copter_serve.slurm_controller.outside import blocked_nodes, partitions_of, weights_of
 from copter_serve.slurm_controller.policy import Policy, Rules
@@ -37,8 +37,6 @@ from copter_serve.views.documents import BlindError
 
 RENEW = 0.5  # a lease is renewed once so much of it has passed
 AT_A_TIME = 6  # updates that are sent at a time
-LAG_SHARE = 0.1  # weight of the newest start in the usual time from a plan to a start
-SOONEST = 0.3  # a job that has more than this part of its run before it does not count as ending soon
 STALE_S = 300.0  # age at which limits, partitions and reservations are read again
 
 
@@ -111,7 +109,6 @@ class Controller:
         self.file, self.learned = profiles or {}, learned
         self.asked: dict[str, Asked] = {}
         self.own: dict[str, tuple[JobNow, Profile]] = {}  # each job as it was first seen
-        self.lag_s = 0.0  # usual time from a plan to its job's start
         self._threads = ThreadPoolExecutor(AT_A_TIME)
         self.refused: dict[str, tuple[float, str]] = {}  # jobs whose update was refused: when they are tried again, why
         self._ran: dict[str, Start] = {}  # starts that were made, until the job ends
@@ -149,7 +146,6 @@ class Controller:
                 del planned_for[name]
         weights = weights_of(cluster, self._by_priority)
         runs_s = {name: start.seconds for name, start in self._ran.items()}
-        self._see_soon_free(cluster, runs_s)
         plan = self.policy.plan(cluster, planned_for, limits, blocked, weights, runs_s)
         done.plan_s = self.policy.horizon.solve_s
         done.left |= plan.left_out
@@ -247,9 +243,6 @@ class Controller:
             job = cluster.jobs.get(name)
             if job is None or not job.waits:
                 self._ran[name] = asked.start
-                if job is not None:
-                    lag = max(0.0, cluster.now_s - asked.at_s)
-                    self.lag_s += LAG_SHARE * (min(lag, self.options.give_up_s) - self.lag_s)
                 del self.asked[name]
             elif cluster.now_s - asked.at_s >= self.options.give_up_s:
                 done.given_up += 1
@@ -263,22 +256,6 @@ class Controller:
         if self._update_all(done, [(job.id, text, back)])[0] and not self.options.dry_run:
             job.required, job.gpus, job.comment, job.reason = own.required, own.gpus, own.comment, "BeginTime"
             job.begins_s = self.door.now_s() + seconds
-
-    def _see_soon_free(self, cluster: ClusterNow, runs_s: Mapping[str, float]) -> None:
-        """Count what a running job holds as free once it is expected to end within the time that a start takes.
-
-        The next job then waits at Slurm for its node, so that no GPU is idle while the controller reads and asks.
-        """
-        for name, seconds in runs_s.items():
-            job = cluster.jobs.get(name)
-            if job is None or job.waits:
-                continue
-            left = job.started_s + seconds - cluster.now_s
-            if 0.0 <= left <= min(self.lag_s, SOONEST * seconds):
-                start = self._ran[name]
-                if all(node in cluster.nodes for node in start.nodes):
-                    give(cluster, start)
-                    del cluster.jobs[name]
 
     def _see_outside(self, now_s: float) -> None:
         """Read limits, partitions and reservations, which change seldom."""

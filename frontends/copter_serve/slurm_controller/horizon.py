@@ -339,15 +339,6 @@ def take(cluster: ClusterNow, job: JobNow, way: Way | Start, nodes: Iterable[str
             node.free[resource] = node.free.get(resource, 0.0) - amount
 
 
-def give(cluster: ClusterNow, start: Start) -> None:
-    """Raise the free amounts of nodes by a start that ends."""
-    for name in start.nodes:
-        node = cluster.nodes[name]
-        for resource, amount in (node.has if start.job.exclusive else needs(start.job, start)).items():
-            if resource in node.free:
-                node.free[resource] = min(node.has[resource], node.free[resource] + amount)
-
-
 def _alike(one: Wish, other: Wish) -> bool:
     """Return whether a job's columns may be kept."""
     if one.weight != other.weight or len(one.ways) != len(other.ways):
