@@ -80,10 +80,10 @@ def oscillate(
         for g in range(requests):
             for i in range(m):
                 used[i] += usage[now[g], i]
-        while idle < patience and not late and value > enough:
+        while idle < patience and not late and value > enough:  # ends: idle grows, and falls only as value does
             idle += 1
             moved = True
-            while moved and not late:
+            while moved and not late:  # ends: each move lowers the total; the clock is asked
                 moved = False
                 for h in range(requests - 1, 0, -1):
                     k = <Py_ssize_t>(drawn(&state) % <unsigned long long>(h + 1))
