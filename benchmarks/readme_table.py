@@ -33,7 +33,7 @@ def rows_of(page: str) -> dict[str, list[str]]:
 def named(way: str) -> str:
     """A way of a solver in words."""
     words = {"highs": "HiGHS", "glop": "GLOP", "pdlp": "PDLP", "soplex": "SoPlex", "ipm": "interior point"}
-    words |= {"columns": "column generation", "warm": "", "cold": ""}
+    words |= {"columns": "column generation", "warm": "", "cold": "", "no": "", "crossover": "", "1e-6": ""}
     return " ".join(told for word in way.split("_") if (told := words.get(word, word)))
 
 
@@ -53,7 +53,7 @@ def inserted(readme: str, page: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     found = rows_of(page)
-    clock = ", in processor time on one thread" if "processor time on one thread, commit" in page else ""
+    clock = ", processor time, one thread" if "processor time on one thread, commit" in page else ""
     for name, cells in found.items():
         if name in ROWS and not (name.endswith("-1.0") and f"{name[:-4]}-1.6" in found):
             _, _, own, rival, theirs, times, _, both, start, most, counted = cells
@@ -66,8 +66,8 @@ def inserted(readme: str, page: str) -> str:
             *lines,
             "",
             f"Edits and linear program{clock} ({date.group(1) if date else 'undated'}); first solves do not count. "
-            "Ratio: of medians, above 1 copter is faster. Warm: the rival keeps its basis. No commercial solver was "
-            f"run. [All rows]({PAGE}), [sizes](docs/results/sizes.md).",
+            "Ratio: of medians, above 1 copter is faster. Warm: the rival keeps its basis; scratch: it has none. No "
+            f"commercial solver was run. [All rows]({PAGE}), [sizes](docs/results/sizes.md).",
         ]
     )
     begin, rest = readme.split(BEGIN)
