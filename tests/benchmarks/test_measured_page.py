@@ -140,6 +140,17 @@ def test_readme_has_a_ratio_only_of_enough_rounds() -> None:
     assert row == "| Sia, 10,000 GPUs, load 1.6 | 2 ms | 3 ms | 23 | 8 ms, HiGHS column generation | 4 (warm) |"
 
 
+def test_readme_has_a_warm_rivals_ratio_before_that_of_one_from_scratch() -> None:
+    cells = "| {} | 9 | 23 | {} | 1 | 1 | 1 | 1 | {} | 1 | {} | 24 | 0 | 0 | |\n"
+    page = "## At a glance\n\n| sia-10000-1.6 | 9 | 2 | highs_ipm_cold | 6 | 3 | 3 | 23 | scratch | 3 | 23 |\n\n"
+    page += "## sia-10000-1.6\n\n"
+    page += cells.format("highs_ipm_cold", 6, 3, 23) + cells.format("highs_dual_warm", 10, 5, 23)
+    page += cells.format("highs_primal_warm", 8, 4, 20) + cells.format("glop_warm", 2, 1, 3)
+    (row,) = [line for line in readme_table.inserted("<!-- results --><!-- end of results -->", page).splitlines()
+              if line.startswith("| Sia")]  # fmt: skip
+    assert row.endswith("| 8 ms, HiGHS primal | 4 (warm), 3 (scratch) |")
+
+
 def test_the_page_of_sizes_is_made_of_the_pages_that_measure() -> None:
     engine = "| row | columns | round | edits and LP |\n|---|\n| sia 10,000 GPUs | 9 | 1 / 2 | 0.8 |\n"
     tape = GOOD.replace("sia-10-", "sia-10000-")

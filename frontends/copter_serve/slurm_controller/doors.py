@@ -18,7 +18,7 @@ from copter_serve.slurm_controller.profiles import asked_before
 from copter_serve.slurm_controller.reading import ClusterNow, cluster_now
 from copter_serve.views import ViewError
 from copter_serve.views.documents import MOST_BYTES, BlindError, parse_json
-from copter_serve.views.slurm_text import number
+from copter_serve.views.slurm_text import errors_of, number
 
 SKEW_S = 60.0  # age at which the difference of the clocks is measured again
 PATIENCE_S = 20.0  # longest wait for one command or answer
@@ -219,8 +219,7 @@ class Rest(Door):
             raise kind(f"{self.address}{path}: {error.code} {told}") from error
         except (OSError, ValueError) as error:
             raise BlindError(f"{self.address}{path}: {getattr(error, 'reason', None) or error}") from error
-        for each in found.get("errors") or []:
-            told = str(each.get("description") or each.get("error") or each)
+        if told := errors_of(found):
             raise (BlindError if _is_away(told) else RefusedError)(f"{self.address}{path}: {told}")
         return found
 
@@ -273,18 +272,15 @@ class Rest(Door):
 def _listed(found: Any, name: str, source: str) -> list[Any]:
     if not isinstance(found, dict) or not isinstance(found.get(name), list):
         raise ViewError(f"{source}: its answer has no list {name!r}")
+    if wrong := errors_of(found):
+        raise BlindError(f"{source}: {wrong}")
     return list(found[name])
 
 
 def _told(answer: bytes) -> str:
     try:
-        errors = json.loads(answer).get("errors") or []
-        return (
-            str(errors[0].get("description") or errors[0].get("error") or errors[0])
-            if errors
-            else answer[:200].decode()
-        )
-    except (ValueError, AttributeError, IndexError, UnicodeDecodeError):
+        return errors_of(json.loads(answer)) or answer[:200].decode()
+    except ValueError:  # neither JSON nor text
         return repr(answer[:200])
 
 

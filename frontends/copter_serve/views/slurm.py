@@ -18,7 +18,7 @@ from copter_serve.queues.quota_tree import Share
 from copter_serve.views.documents import parse_json, read_text
 from copter_serve.views.slurm_jobs import FLAVOR, GPU, HOLDING, Asked, asked, hold_of, limit_of, ways_of
 from copter_serve.views.slurm_nodes import Cluster, Machine, cpus_of, read_cluster, shards_of
-from copter_serve.views.slurm_text import expanded, gres, kinds, number, numbers, text, tres, words
+from copter_serve.views.slurm_text import errors_of, expanded, gres, kinds, number, numbers, text, tres, words
 from copter_serve.views.starts import WHOLE, Node
 from copter_serve.views.view import ClusterView, ViewError, WatchedJob
 
@@ -35,6 +35,9 @@ def slurm_view(queue_path: str, info_path: str) -> ClusterView:
     if not isinstance(found, dict) or not isinstance(found.get("jobs"), list):
         raise ViewError(f"{queue_path}: has no list 'jobs'; give what `squeue --json` prints")
     info = parse_json(info_path, read_text(info_path))
+    for path, document in ((queue_path, found), (info_path, info)):
+        if wrong := errors_of(document):
+            raise ViewError(f"{path}: Slurm says in it: {wrong}; run the command again once slurmctld answers")
     view = view_of(found["jobs"], read_cluster(info_path, info))
     view.read_s = min(_written(queue_path), _written(info_path))
     return view

@@ -10,6 +10,16 @@ from typing import Any
 
 from copter_serve.views.view import ViewError
 
+
+def errors_of(found: Any) -> str:
+    """Return what a document says went wrong, empty if nothing: Slurm prints one, with empty lists, as a success."""
+    errors = found.get("errors") if isinstance(found, Mapping) else None
+    for each in errors if isinstance(errors, list) else ():
+        told = (each.get("description") or each.get("error")) if isinstance(each, Mapping) else each
+        return str(told or each)
+    return ""
+
+
 RANGES = re.compile(r"\[([\d,-]+)\]")
 AMOUNT = re.compile(r"^(\d+(?:\.\d+)?)([KMGTPE]?)$")
 OTHER_TRES = ("cpu", "mem", "node", "billing", "energy", "license", "bb", "fs", "vmem", "pages")

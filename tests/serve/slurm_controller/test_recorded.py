@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from copter_serve.slurm_controller.controller import Controller, Options
-from copter_serve.slurm_controller.doors import Change, Door, RefusedError
+from copter_serve.slurm_controller.doors import Change, Commands, Door, RefusedError
 from copter_serve.slurm_controller.horizon import needs
 from copter_serve.slurm_controller.limits import Limit, limits_of
 from copter_serve.slurm_controller.outside import blocked_nodes, partitions_of
 from copter_serve.slurm_controller.policy import Policy, Rules, allowed
 from copter_serve.slurm_controller.profiles import Profile, ProfileError, asked_before, asking, of_file, parsed
 from copter_serve.slurm_controller.reading import ClusterNow, JobNow, NodeNow, cluster_now, gres_of
+from copter_serve.views import ViewError
+from copter_serve.views.documents import BlindError
+from copter_serve.views.slurm import slurm_view
 
 RECORDED = Path(__file__).resolve().parents[2] / "slurm" / "recorded"
 SITUATIONS = sorted(path.parent for path in RECORDED.glob("*/*/started.json"))
@@ -232,3 +235,22 @@ def test_words_of_slurm() -> None:
     times = "StartTime=2026-01-01T00:00:00 EndTime=2036-01-01T00:00:00"
     text = f"ReservationName=r {times} Duration=x\n   Nodes=n[1-2],t1 NodeCnt=3"
     assert blocked_nodes(text, 1.8e9) == {"n1": 0.0, "n2": 0.0, "t1": 0.0}
+
+
+GONE = {"errors": [{"description": "Failed while looking for jobs", "error_number": -1}], "jobs": []}
+
+
+def test_a_slurm_without_slurmctld_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With slurmctld gone, 22.05's squeue prints this after 19 seconds and exits with 0."""
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr(Commands, "_run", lambda self, *words: json.dumps(GONE))
+    with pytest.raises(BlindError, match="squeue: Failed while looking for jobs"):
+        Commands(lambda: 0.0).read()
+    for name, found in (("squeue", GONE), ("sinfo", {"errors": [], "nodes": []})):
+        (tmp_path / name).write_text(json.dumps(found))
+    with pytest.raises(ViewError, match="squeue: Slurm says in it: Failed while looking for jobs"):
+        slurm_view(str(tmp_path / "squeue"), str(tmp_path / "sinfo"))
+    (tmp_path / "squeue").write_text(json.dumps({"errors": [], "jobs": []}))
+    (tmp_path / "sinfo").write_text(json.dumps({"errors": [{"error": "Unspecified error", "errno": -1}], "nodes": []}))
+    with pytest.raises(ViewError, match="sinfo: Slurm says in it: Unspecified error"):
+        slurm_view(str(tmp_path / "squeue"), str(tmp_path / "sinfo"))

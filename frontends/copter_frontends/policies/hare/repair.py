@@ -33,7 +33,7 @@ def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float
     room, v = np.zeros_like(data.capacity), near.copy()
     shrink(data.first, data.alpha, data.parallel, data.capacity, least_share, v, room)
     order = np.argsort(-urgency, kind="stable").astype(np.int64)
-    lack = fill(order, data.first, data.alpha, data.parallel, v, room)
+    lack = fill(order, data.first, data.alpha, data.parallel, data.start, room, v, np.zeros(len(order)))
     return v if lack <= 1e-9 else None
 
 
@@ -43,8 +43,8 @@ def filled_means(data: Relaxation, urgency: Floats) -> Floats | None:
     None if the grid has no room for all work.
     """
     order = np.argsort(-urgency, kind="stable").astype(np.int64)
-    mean = np.zeros(len(order))
-    lack = fill_means(order, data.first, data.alpha, data.parallel, data.start, data.capacity.copy(), mean)
+    mean, room, none = np.zeros(len(order)), data.capacity.copy(), np.zeros((0, *data.capacity.shape))
+    lack = fill(order, data.first, data.alpha, data.parallel, data.start, room, none, mean)
     return mean if lack <= 1e-9 else None
 
 
@@ -90,54 +90,29 @@ def shrink(
 
 
 @_compiled
-def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, v: Floats, room: Floats) -> float:
+def fill(
+    order: Ints, first: Ints, alpha: Floats, parallel: Floats, start: Floats, room: Floats, v: Floats, mean: Floats
+) -> float:
     """Give the jobs in `order` their missing work, earliest intervals first; returns the largest remaining shortage.
 
-    Changes `v` (N, L, G) and `room` (L, G).
+    Changes `room` (L, G), `v` (N, L, G), which may have no jobs: then all work is missing and no columns are written;
+    and raises `mean` (N,) by what the work that is given adds to the jobs' mean busy times (HR7).
     """
     intervals, types = room.shape
-    worst = 0.0
+    keeps, worst = len(v) > 0, 0.0
     for n in order:
         need = 1.0
-        for i in range(first[n], intervals):
-            for g in range(types):
-                need -= alpha[n, g] * v[n, i, g]
-        for i in range(first[n], intervals):
-            if need <= 1e-15:
-                break
-            least = LEAST * parallel[n, i]
-            own = parallel[n, i]
-            for g in range(types):
-                own -= v[n, i, g]
-            while own > least and need > 1e-15:
-                best = -1
+        if keeps:
+            for i in range(first[n], intervals):
                 for g in range(types):
-                    if alpha[n, g] > 0 and room[i, g] > least and (best < 0 or alpha[n, g] > alpha[n, best]):
-                        best = g
-                if best < 0:
-                    break
-                take = min(own, room[i, best], need / alpha[n, best])
-                v[n, i, best] += take
-                room[i, best] -= take
-                own -= take
-                need -= alpha[n, best] * take
-        worst = max(worst, need)
-    return worst
-
-
-@_compiled
-def fill_means(
-    order: Ints, first: Ints, alpha: Floats, parallel: Floats, start: Floats, room: Floats, mean: Floats
-) -> float:
-    """Do :func:`fill` from nothing, but write only the jobs' mean busy times; returns the largest shortage."""
-    intervals, types = room.shape
-    worst = 0.0
-    for n in order:
-        need = 1.0
+                    need -= alpha[n, g] * v[n, i, g]
         for i in range(first[n], intervals):
             if need <= 1e-15:
                 break
             own, least = parallel[n, i], LEAST * parallel[n, i]
+            if keeps:
+                for g in range(types):
+                    own -= v[n, i, g]
             while own > least and need > 1e-15:
                 best = -1
                 for g in range(types):
@@ -146,6 +121,8 @@ def fill_means(
                 if best < 0:
                     break
                 take = min(own, room[i, best], need / alpha[n, best])
+                if keeps:
+                    v[n, i, best] += take
                 room[i, best] -= take
                 own -= take
                 need -= alpha[n, best] * take

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numba.core.cpu import CPUTargetOptions
 
-kernel = numba.njit(cache=True, _nrt=False)
+kernel = numba.njit(cache=True, **({"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}))
 """Decorator of kernels that make no arrays. Numba counts the references to every array at each call and each row that
-is read, though none can go while a kernel runs (numba issue 2350); small kernels spend most of their time on that.
+is read, though none can go while a kernel runs (numba issue 2350); small kernels spend most of their time on that. The
+option is not public: a numba without it counts.
 """
 UNLIMITED = 1 << 40
 
