@@ -49,8 +49,7 @@ a warm-up in which nothing counts.
 
 - **Load**: the GPU time that the jobs can hold in these hours, as a share of what there is
   ([simulator.md](../reference/simulator.md)); work that lies beyond the hours does not count. *Jobs* are all jobs, per
-  GPU and day. Rows of seven types from before 2026-11-30 have the load of an earlier definition, which counted a job on
-  slow GPUs for the whole of its slow run: by the present one it is about two thirds of what they say.
+  GPU and day.
 - **As drawn**: the load of the jobs that the seed gave. **Waiting**: jobs without GPUs, in the median round.
 - **C6**: whether promises are selective (the command line's default) or given to every job that fits, as in the paper.
 - **Gap**: how far plans of a lease are below the certified bound, median and largest, over the *plans* in which a job
