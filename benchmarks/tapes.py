@@ -49,7 +49,6 @@ SHARD_ROUNDS = 240  # of which a fifth solves a program
 LOADS = {  # of each size, by scheduler: (L1), of the counted rounds
     1_000: (1.6,),
     10_000: (1.0, 1.6),
-    25_000: (1.6,),
 }
 MORE_LOADS = {("sia", 10_000): (0.8, 1.0, 1.2, 1.6)}
 LEASES = 25  # of Chronus, whose rounds within a lease of four solve no program

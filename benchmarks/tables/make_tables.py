@@ -20,6 +20,7 @@ import argparse
 import datetime
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -151,36 +152,43 @@ def write(table: Table, done: Outcome, results: Path) -> bool:
 def again_with_loads(table: Table, results: Path) -> bool:
     """Write a table's lines on its jobs' load anew, and leave its figures; whether they could be, if it has any.
 
-    Lines are those of the command under which the table stands, which may be an earlier one than the list's.
+    They are those of the command under which the table stands, which may be an earlier one than the list's. Where a
+    script cannot do without the jobs' work, all of it is run, and only these lines are taken.
     """
     path = results / f"{table.name}.txt"
     old = path.read_text().splitlines() if path.is_file() else []
-    at = [i for i, line in enumerate(old) if line.startswith(INPUTS)]
-    if not at:
+    known = [line for line in old if line.startswith(INPUTS)]
+    if not known:
         return True
-    command = header_of(path)["command"].removeprefix("python benchmarks/tables/")
-    done = outcome_of([str(ONLY_LOADS), *command.split()])
-    found = [line for line in done.out.splitlines() if line.startswith(INPUTS)]
-    if done.code or [jobs_of(line) for line in found] != [jobs_of(old[i]) for i in at]:
-        said = done.error.strip() or f"other jobs than the table's: {found}"
-        print(f"{table.name}: failed: {said.splitlines()[-1]}", flush=True)
+    words = header_of(path)["command"].removeprefix("python benchmarks/tables/").split()
+    for command in ([str(ONLY_LOADS), *words], [str(ONLY_LOADS.with_name(words[0])), *words[1:]]):
+        done = outcome_of(command)
+        found = [line for line in done.out.splitlines() if line.startswith(INPUTS)]
+        if not done.code and found:
+            break
+    else:
+        print(f"{table.name}: failed: {(done.error.strip() or 'no line on load').splitlines()[-1]}", flush=True)
         return False
-    if found == [old[i] for i in at]:
+    if clusters_of(found) != clusters_of(known):
+        print(f"{table.name}: failed: other clusters than the table's", flush=True)
+        return False
+    if found == known:
         print(f"{table.name}: its loads are the same", flush=True)
         return True
-    for i, line in zip(at, found, strict=True):
-        old[i] = line
-    told = f"# {LOADS}: again, without its runs, by commit {commit()}"
+    at = old.index(known[0])
+    old = [line for line in old if line not in known]
+    old[at:at] = found
     old = [line for line in old if not line.startswith(f"# {LOADS}: ")]
+    told = f"# {LOADS}: written again, its figures not, by commit {commit()}"
     old.insert(next(i for i, line in enumerate(old) if not line.startswith("# ")), told)
     path.write_text("\n".join([*old, ""]))
     print(f"{table.name}: its loads are new", flush=True)
     return True
 
 
-def jobs_of(line: str) -> str:
-    """What a line on load says of the jobs: all but the load itself, which is what comes after the last colon."""
-    return line.rpartition(": ")[0]
+def clusters_of(lines: Sequence[str]) -> set[str]:
+    """What lines on load say of GPUs."""
+    return {size for line in lines for size in re.findall(r" on ([\d,]+) GPUs", line)}
 
 
 def make(tables: Sequence[Table], results: Path, ray: str | None = None) -> int:
