@@ -230,7 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen:
         parser.error(f"no table named {asked.only!r}: {', '.join(table.name for table in TABLES)}")
     if asked.loads:
-        return 0 if all([again_with_loads(table, RESULTS) for table in chosen]) else 1
+        done = [again_with_loads(table, RESULTS) for table in chosen]
+        return 0 if all(done) else 1
     to_make, seconds, unknown = [], 0.0, 0
     for table in chosen:
         known = header_of(RESULTS / f"{table.name}.txt")
