@@ -17,14 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import loads
 
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Job
 
+HERE = Path(__file__).resolve().parent
 NEXT_TO_NOTHING = 1e-3  # samples, steps or tasks: less than what any job does in a round
 
 
