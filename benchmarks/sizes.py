@@ -70,7 +70,6 @@ class Thing:
 
 THINGS = (
     Thing("Sia, 10,000 GPUs, load 1.6", "sia 10,000 GPUs", "sia-10000-1.6", ("sia", "10,000", 1.6)),
-    Thing("Sia, 25,000 GPUs, load 1.6", "sia 25,000 GPUs", "sia-25000-1.6", ("sia", "25,000", 1.6)),
     Thing("Sia, 1,000,000 GPUs", "sia 1,000,000 GPUs, capped", "sia-1000000"),
     *(
         Thing(f"{name.title()}, 10,000 GPUs, load 1.6", "", f"{name}-10000-1.6", (name, "10,000", 1.6))

@@ -5,6 +5,7 @@
     python benchmarks/tables/make_tables.py --only hadar   # of these only
     python benchmarks/tables/make_tables.py --again        # whether they have changed or not
     python benchmarks/tables/make_tables.py --ray auto     # each a task of a Ray cluster, written as it ends
+    python benchmarks/tables/make_tables.py --loads        # only the lines that tell of their jobs' load, in seconds
 
 A table is a file in docs/results/tables: what its command printed under a header. Each table (table_list.py) has a
 probe: the same command on a small workload, some seconds of work. A table is current while its command is the one in
@@ -19,6 +20,7 @@ import argparse
 import datetime
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -27,13 +29,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from probe import FAILED, ROOT, answer_of, environment, printed, same
+from probe import FAILED, INPUTS, ROOT, answer_of, environment, printed, same
 from table_list import TABLES, Table
 
 from copter_frontends.cli.output import InputError
 
+ONLY_LOADS = Path(__file__).with_name("only_loads.py")
 KEPT = "docs/results/tables"
 RESULTS = ROOT / KEPT
+LOADS = "loads"  # names the line above a table that says when its lines on load were written, if later
 TO_MAKE, CURRENT = "to be made", "current"
 NOISE = ("HighsMipSolverData::", "Running HiGHS ", "Includes third-party software components")
 """Beginnings of lines that HiGHS prints whether it may print or not."""
@@ -145,6 +149,48 @@ def write(table: Table, done: Outcome, results: Path) -> bool:
     return True
 
 
+def again_with_loads(table: Table, results: Path) -> bool:
+    """Write a table's lines on its jobs' load anew, and leave its figures; whether they could be, if it has any.
+
+    They are those of the command under which the table stands, which may be an earlier one than the list's. Where a
+    script cannot do without the jobs' work, all of it is run, and only these lines are taken.
+    """
+    path = results / f"{table.name}.txt"
+    old = path.read_text().splitlines() if path.is_file() else []
+    known = [line for line in old if line.startswith(INPUTS)]
+    if not known:
+        return True
+    words = header_of(path)["command"].removeprefix("python benchmarks/tables/").split()
+    for command in ([str(ONLY_LOADS), *words], [str(ONLY_LOADS.with_name(words[0])), *words[1:]]):
+        done = outcome_of(command)
+        found = [line for line in done.out.splitlines() if line.startswith(INPUTS)]
+        if not done.code and found:
+            break
+    else:
+        print(f"{table.name}: failed: {(done.error.strip() or 'no line on load').splitlines()[-1]}", flush=True)
+        return False
+    if clusters_of(found) != clusters_of(known):
+        print(f"{table.name}: failed: other clusters than the table's", flush=True)
+        return False
+    if found == known:
+        print(f"{table.name}: its loads are the same", flush=True)
+        return True
+    at = old.index(known[0])
+    old = [line for line in old if line not in known]
+    old[at:at] = found
+    old = [line for line in old if not line.startswith(f"# {LOADS}: ")]
+    told = f"# {LOADS}: written again, its figures not, by commit {commit()}"
+    old.insert(next(i for i, line in enumerate(old) if not line.startswith("# ")), told)
+    path.write_text("\n".join([*old, ""]))
+    print(f"{table.name}: its loads are new", flush=True)
+    return True
+
+
+def clusters_of(lines: Sequence[str]) -> set[str]:
+    """What lines on load say of GPUs."""
+    return {size for line in lines for size in re.findall(r" on ([\d,]+) GPUs", line)}
+
+
 def make(tables: Sequence[Table], results: Path, ray: str | None = None) -> int:
     """Make tables, here one after the other or each as a task of a Ray cluster; how many failed."""
     commands = [table.words for table in tables]
@@ -171,6 +217,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="tables that are current too")
     parser.add_argument("--list", action="store_true", help="make none, say what would be made")
     parser.add_argument(
+        "--loads", action="store_true", help="make none; write the lines of all on their jobs' load anew, without runs"
+    )
+    parser.add_argument(
         "--ray",
         metavar="ADDRESS|local",
         help="make them as tasks of a Ray cluster whose machines have this checkout at this path (auto: the one that "
@@ -180,6 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [table for table in TABLES if asked.only in table.name]
     if not chosen:
         parser.error(f"no table named {asked.only!r}: {', '.join(table.name for table in TABLES)}")
+    if asked.loads:
+        done = [again_with_loads(table, RESULTS) for table in chosen]
+        return 0 if all(done) else 1
     to_make, seconds, unknown = [], 0.0, 0
     for table in chosen:
         known = header_of(RESULTS / f"{table.name}.txt")

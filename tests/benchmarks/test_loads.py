@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,11 +13,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tables"))
 
+import chronus_load
 import hadar_runs
 import loads
+import make_tables
+import tapes
 from hare_runs import completions
-from probe import printed
+from make_tables import RESULTS, Outcome, again_with_loads, header_of
+from probe import environment, printed
+from table_list import TABLES, Table
 
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.preparing import prepare, read_inputs
+from copter_frontends.cli.simulate import simulate
 from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.policy_kit.training_throughputs import TrainingThroughputs
 from copter_frontends.vocabulary.named_clusters import named_cluster
@@ -89,3 +99,96 @@ def test_a_hadar_table_ends_with_it_and_its_probe_has_no_such_line(capsys: pytes
     told = printed(words)
     assert "hadar" in told
     assert "load:" not in told
+
+
+QUICK = ("hadar_figure_8", "table_4_1_latency_0")
+TOLD = [
+    table.name
+    for table in TABLES
+    if (path := RESULTS / f"{table.name}.txt").is_file() and f"\n{loads.BEGINS}" in path.read_text()
+]
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(loads.BEGINS)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in TOLD]
+)
+def test_a_page_has_the_loads_that_its_jobs_now_have(name: str) -> None:
+    path = RESULTS / f"{name}.txt"
+    words = header_of(path)["command"].removeprefix("python benchmarks/tables/").split()
+    for script in ([str(make_tables.ONLY_LOADS), words[0]], [str(make_tables.ONLY_LOADS.with_name(words[0]))]):
+        done = subprocess.run(
+            [sys.executable, *script, *words[1:]],
+            cwd=make_tables.ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if found := lines_of(done.stdout):
+            break
+    assert found == lines_of(path.read_text())
+
+
+@pytest.mark.parametrize("case", [case for case in chronus_load.CASES if case.gpus == 112 and case.selective])
+def test_chronus_s_page_has_the_loads_that_its_jobs_now_have(case: chronus_load.Case) -> None:
+    rows = [line for line in chronus_load.PAGE.read_text().splitlines() if line.startswith("| 112 | 0-24 | ")]
+    (row,) = (line for line in rows if line.count("|") > 10 and chronus_load.key_of(line) == case.key)
+    _, workload, inputs = chronus_load.prepared(case)
+    capacity = {kind: inputs.cluster.capacity(kind) for kind in inputs.cluster.types}
+    rates = TrainingThroughputs(inputs.cluster, inputs.model)
+    found = offered_load(workload.jobs, rates, capacity, *(HOUR * hour for hour in case.hours))
+    assert f"{found.all:.2f}" == row.split(" | ")[3]
+
+
+@pytest.mark.parametrize("name", ["sia-1000-1.6", "chronus-1000-1.6"])
+def test_the_page_of_tapes_has_the_loads_that_their_jobs_now_have(name: str) -> None:
+    (tape,) = (tape for tape in tapes.TAPES if tape.name == name)
+    section = tapes.PAGE.read_text().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    said = re.search(r"^Load (\S+) from hour (\S+) to (\S+);", section, flags=re.MULTILINE)
+    assert said
+    asked = SimulateOptions.of(**simulate.make_context("simulate", list(tape.command[1:])).params)
+    inputs = read_inputs(asked)
+    simulation, workload = prepare(asked, None, inputs)
+    begin_s = asked.warmup(simulation.round_s, workload.sampled) * simulation.round_s
+    end_s = begin_s + int(tape.command[tape.command.index("--rounds") + 1]) * simulation.round_s
+    capacity = {kind: inputs.cluster.capacity(kind) for kind in inputs.cluster.types}
+    found = offered_load(workload.jobs, TrainingThroughputs(inputs.cluster, inputs.model), capacity, begin_s, end_s)
+    assert (f"{begin_s / HOUR:.3g}", f"{end_s / HOUR:.3g}", f"{found.all:.2f}") == (said[2], said[3], said[1])
+
+
+def test_lines_on_load_are_written_anew_and_figures_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = "# command: python benchmarks/tables/x.py 3\na figure of 42\nload: 3 jobs on 8 GPUs, at once: 2\nthe end\n"
+    path = tmp_path / "x.txt"
+    path.write_text(old)
+    commands: list[list[str]] = []
+
+    def answers(*out: str) -> None:
+        said = iter(out)
+
+        def outcome(command: list[str]) -> Outcome:
+            commands.append([Path(word).name for word in command])
+            return Outcome(0, next(said), "no message", "", 0.0)
+
+        monkeypatch.setattr(make_tables, "outcome_of", outcome)
+
+    table = Table("x", "x.py 3 --more")
+    answers("load: 3 jobs on 16 GPUs, at once: 1\n")
+    assert not again_with_loads(table, tmp_path), "other GPUs"
+    answers("", "")
+    assert not again_with_loads(table, tmp_path), "no line"
+    answers("load: 3 jobs on 8 GPUs, at once: 2\n")
+    assert again_with_loads(table, tmp_path)
+    assert path.read_text() == old
+    commands.clear()
+    answers("", "another figure\nload: 3 jobs on 8 GPUs, at once: 1.5\n")  # it cannot do without the jobs' work
+    assert again_with_loads(table, tmp_path)
+    assert commands == [["only_loads.py", "x.py", "3"], ["x.py", "3"]]
+    head, told, *rest = path.read_text().splitlines()
+    assert head == old.splitlines()[0]
+    assert told.startswith("# loads: written again, its figures not, by commit ")
+    assert rest == ["a figure of 42", "load: 3 jobs on 8 GPUs, at once: 1.5", "the end"]
