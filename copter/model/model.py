@@ -15,6 +15,7 @@ from copter.model.checks import (
     USUAL_OFFSET,
     USUAL_SCALE,
     Bound,
+    Costs,
     checked_bounds,
     checked_column,
     checked_cost,
@@ -292,7 +293,7 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         different(ids)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
         each_cost = checked_costs(ids, costs, template.n_columns)
-        stored = [(cost, 0.0) for cost in each_cost]
+        stored: list[tuple[Costs, float]] = [(cost, 0.0) for cost in each_cost]
         if kind != np.float64:
             stored = [stored_cost(request, cost, kind) for request, cost in zip(ids, each_cost, strict=True)]
         sums, least = checked_sums(ids, limit, at_least)
