@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.assembly import assemble
 from copter.model.checks import (
+    USUAL_OFFSET,
+    USUAL_SCALE,
     Bound,
+    Costs,
     checked_bounds,
     checked_column,
     checked_cost,
@@ -290,16 +293,21 @@ class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests, WorthEdits):
         different(ids)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
         each_cost = checked_costs(ids, costs, template.n_columns)
-        stored = [stored_cost(request, cost, kind) for request, cost in zip(ids, each_cost, strict=True)]
+        stored: list[tuple[Costs, float]] = [(cost, 0.0) for cost in each_cost]
+        if kind != np.float64:
+            stored = [stored_cost(request, cost, kind) for request, cost in zip(ids, each_cost, strict=True)]
         sums, least = checked_sums(ids, limit, at_least)
         limits = sums.tolist()
         low: Bound = 0.0
         high: Bound = np.inf
+        first_with = dict[float, Hashable]()
         for request, most in zip(ids, limits, strict=True):
+            first_with.setdefault(most, request)
+        for most, request in first_with.items():
             low, high = checked_bounds(request, lower, upper, most, template.n_columns)
         scales, offsets = checked_vector("scale", scale, k, 1.0), checked_vector("offset", offset, k, 0.0)
-        for request, (cost, _), factor, constant in zip(ids, stored, scales.tolist(), offsets.tolist(), strict=True):
-            require_finite_costs(request, cost, factor, constant)
+        for at in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
+            require_finite_costs(ids[at], stored[at][0], float(scales[at]), float(offsets[at]))
         whole = (checked_vector("integer", integer, k, 0.0) != 0).tolist()
         each = (
             limits,

@@ -100,6 +100,23 @@ class FreeGpus:
             shares.append((fullest, rest))
         return tuple(sorted(shares))
 
+    def take_whole(self, gpus: int) -> Shares | None:
+        """Find room as :meth:`find` does, on no more nodes than necessary, and take it; None if there is none."""
+        if gpus > self._gpus_per_node:
+            shares = self.find(gpus)
+            if shares is None or len(shares) > -(-gpus // self._gpus_per_node):
+                return None
+            self.take(shares)
+            return shares
+        for had in range(gpus, self._gpus_per_node + 1):
+            nodes = self._by_free[had]
+            for node in nodes:
+                del nodes[node]
+                self._free[node] = had - gpus
+                self._by_free[had - gpus][node] = None
+                return ((node, gpus),)
+        return None
+
     def find_anywhere(self, gpus: int) -> Shares | None:
         """Find room on any nodes, those with most free GPUs first, sorted by node id; None if there is none."""
         shares: list[tuple[str, int]] = []

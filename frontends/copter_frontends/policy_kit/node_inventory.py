@@ -77,6 +77,12 @@ class NodeInventory:
         shares = free.find(gpus)
         return free.find_anywhere(gpus) if shares is None and split else shares
 
+    def take_whole(self, gpu_type: str, gpus: int) -> Shares | None:
+        """Do :meth:`find` and :meth:`take`, on no more nodes than necessary; None, and nothing is taken, without
+        room.
+        """
+        return self._free[gpu_type].take_whole(gpus)
+
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
         if not allocation.mixture:

@@ -23,6 +23,7 @@ from copter import (
     Status,
     UnknownHandleError,
 )
+from copter.errors import InvalidDataError
 from copter.model.matrix import Template
 from copter.testing import sia_like_model
 from tests.copter.by_highs import highs
@@ -476,3 +477,32 @@ def test_costs_are_stored_as_the_request_says_or_else_the_model() -> None:
         model.add_requests(["many"], [[0.1]], template=template, cost_dtype=of_request)
         model.add_request("one", [0.1], template=template, cost_dtype=of_request)
         assert model.cost("many")[0] == model.cost("one")[0] == float(expected(0.1))
+
+
+def test_requests_of_one_template_are_checked_as_one_by_one() -> None:
+    ids, limits = ["a", "b", "c", "d"], [2.0, 1.0, 2.0, np.inf]
+    together, alone = Model(), Model()
+    for model in (together, alone):
+        model.add_resource("gpu", 9)
+    sizes = [model.add_template({"gpu": [1, 2]}) for model in (together, alone)]
+    costs, scales = np.arange(8.0).reshape(4, 2), [1.0, -2.0, 3.0, 1.0]
+    together.add_requests(ids, costs, template=sizes[0], limit=limits, lower=0.25, upper=1.0, scale=scales)
+    for at, request in enumerate(ids):
+        alone.add_request(
+            request, costs[at], template=sizes[1], limit=limits[at], lower=0.25, upper=1.0, scale=scales[at]
+        )
+    one, many = alone.to_linear_program(), together.to_linear_program()
+    assert np.array_equal(one.c, many.c)
+    assert np.array_equal(one.A.toarray(), many.A.toarray())
+    assert np.array_equal(one.row_upper, many.row_upper)
+    assert np.array_equal(one.col_lower, many.col_lower)
+    before = together.version
+    for wrong, said in (
+        ({"limit": [2.0, 1.0, 0.4, 0.3], "lower": 0.25}, "'g'"),  # the first whose lower bounds exceed the limit
+        ({"limit": [2.0, 0.4, 2.0, 0.4], "lower": 0.25}, "'f'"),
+        ({"scale": [1.0, 1e300, 1.0, 1e308]}, "'f'"),
+    ):
+        with pytest.raises(InvalidDataError, match=said):
+            together.add_requests(["e", "f", "g", "h"], costs + 1e9, template=sizes[0], **wrong)
+    assert together.version == before
+    assert together.requests == tuple(ids)

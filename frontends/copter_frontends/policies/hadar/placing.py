@@ -129,20 +129,19 @@ class Placement:
         pending = np.flatnonzero(leave & draft.bundles.any(axis=1))
         bundles = draft.bundles[pending]
         kinds = np.where((bundles > 0).sum(axis=1) == 1, bundles.argmax(axis=1), -1)  # of several types: -1
-        order = sorted(
-            zip((-book.gpus[pending]).tolist(), book.ids_at(pending), pending.tolist(), kinds.tolist(), strict=True)
-        )
+        size, names, gpus_of = (-book.gpus[pending]).tolist(), book.ids_at(pending), bundles.sum(axis=1).tolist()
+        order = sorted(zip(size, names, pending.tolist(), kinds.tolist(), gpus_of, strict=True))
         lost = 0.0
-        for _, job_id, row, kind in order:
-            allocation = None
-            if wanted is not None:
-                allocation = wanted[row]
-            elif kind >= 0 and job_id not in self.avoided:
-                allocation = self.servers.find_whole(kind, int(draft.bundles[row, kind]))
-            if allocation is None:
-                allocation = self._servers_for(draft, row, spread_cost)
+        take_whole, now, avoided = self.servers.take_whole, self.now, self.avoided
+        for _, job_id, row, kind, gpus in order:
+            if wanted is None and kind >= 0 and job_id not in avoided:
+                found = take_whole(kind, gpus)
+                if found is not None:
+                    now[job_id] = found
+                    continue
+            allocation = self._servers_for(draft, row, spread_cost) if wanted is None else wanted[row]
             self.servers.take(allocation)
-            self.now[job_id] = allocation
+            now[job_id] = allocation
             if not allocation.mixture and self.servers.is_spread(allocation):
                 kind = self.servers.types.index(allocation.gpu_type)
                 lost += spread_cost * float(values.pure[row, kind])

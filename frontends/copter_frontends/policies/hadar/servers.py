@@ -72,13 +72,11 @@ class Servers:
             shares.update(result)
         return self.allocation(shares, rates)
 
-    def find_whole(self, kind: int, gpus: int) -> Allocation | None:
-        """Return free GPUs of the type numbered `kind`, on no more servers than necessary; None if they do not fit."""
+    def take_whole(self, kind: int, gpus: int) -> Allocation | None:
+        """Take GPUs of the type numbered `kind`, on no more servers than necessary; None if they do not fit."""
         name = self.types[kind]
-        shares = self.nodes.find(name, gpus)
-        if shares is None or len(shares) > -(-gpus // self.nodes.node_gpus(name)):
-            return None
-        return Allocation(name, gpus, shares)
+        shares = self.nodes.take_whole(name, gpus)
+        return None if shares is None else Allocation(name, gpus, shares)
 
     def find_without(
         self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]
