@@ -152,7 +152,7 @@ class GoodputThroughputs:
         return float(facts.work_samples if known is None else known) / self._samples(job)
 
     def work_of(self, jobs: Iterable[Job]) -> list[float]:
-        """Return :meth:`work` of each job; what jobs of one application share is looked up once."""
+        """Return :meth:`work` of each job, looked up once an application; who overrides one overrides both."""
         shared = dict[str, tuple[float, float]]()  # by application: samples of a full run, samples per unit
         result = []
         for job in jobs:
