@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from operator import attrgetter
 
 from copter_frontends.policy_kit.throughputs import Throughputs
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 CanRun = Callable[[Job, str, int], bool]
 """Function (job, GPU type, GPUs) -> whether the job can run there."""
+
+GIVEN = attrgetter("application", "max_batch_size", "batch_size", "gpus", "requested_gpus", "min_gpus", "max_gpus")
+"""Of a job without a goodput of its own: all that its shape and its requested GPUs follow from, read in one call."""
 
 
 def requested_gpus(job: Job) -> int:

@@ -359,14 +359,15 @@ class RoundPolicy(ABC):
         """Do :meth:`hold` for many jobs without GPUs."""
         self.nodes.take_all(given.values())
         self.held.update(given)
-        self._note_gpus(given, [allocation.gpus for allocation in given.values()])
+        self.note_gpus(given, [allocation.gpus for allocation in given.values()])
 
     def release_all(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`release` for many jobs that have GPUs."""
         self.nodes.give_all(map(self.held.pop, job_ids))
-        self._note_gpus(job_ids, 0)
+        self.note_gpus(job_ids, 0)
 
-    def _note_gpus(self, job_ids: Iterable[str], gpus: list[int] | int) -> None:
+    def note_gpus(self, job_ids: Iterable[str], gpus: list[int] | int) -> None:
+        """Note how many GPUs jobs have, for their service."""
         self.services.gpus[[service.row for service in map(self.service.__getitem__, job_ids)]] = gpus
 
     def _serve(self, now_s: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -150,6 +150,18 @@ class GoodputThroughputs:
         """Return units of work: the job's own, or those of its application's full training run."""
         facts, known = self._facts(job), job.work_samples
         return float(facts.work_samples if known is None else known) / self._samples(job)
+
+    def work_of(self, jobs: Iterable[Job]) -> list[float]:
+        """Return :meth:`work` of each job, looked up once an application; who overrides one overrides both."""
+        shared = dict[str, tuple[float, float]]()  # by application: samples of a full run, samples per unit
+        result = []
+        for job in jobs:
+            facts = shared.get(job.application)
+            if facts is None:
+                facts = shared[job.application] = float(self._facts(job).work_samples), self._samples(job)
+            known = job.work_samples
+            result.append((facts[0] if known is None else float(known)) / facts[1])
+        return result
 
     def _samples(self, job: Job) -> float:
         """Return the samples per unit."""

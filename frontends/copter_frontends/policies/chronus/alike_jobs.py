@@ -36,11 +36,11 @@ class AlikeJobs:
 
     def __init__(self, jobs: Sequence[Job], modes: JobModes) -> None:
         self.jobs = jobs
-        self.work = [modes.throughputs.work(job) for job in jobs]
-        of_jobs = [modes.alike(job) for job in jobs]
-        number = {id(each): at for at, each in enumerate({id(each): each for each in of_jobs}.values())}
-        self.groups: list[Alike] = list({id(each): each for each in of_jobs}.values())
-        self.group: Ints = np.array([number[id(each)] for each in of_jobs], dtype=np.int64)
+        self.work = modes.work_of(jobs)
+        of_jobs = modes.alike_of(jobs)
+        self.groups: list[Alike] = list(dict.fromkeys(of_jobs))
+        number = {each: at for at, each in enumerate(self.groups)}
+        self.group: Ints = np.array(list(map(number.__getitem__, of_jobs)), dtype=np.int64)
 
     def whole_s(self) -> Floats:
         """Return the seconds of each job's work on its fastest type, infinite if none can run it, (jobs,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -10,6 +10,7 @@ from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import (
+    GIVEN,
     GoodputThroughputs,
     NodeInventory,
     SeenTimes,
@@ -88,6 +89,29 @@ class JobModes:
                 self._shared.clear()
             shared = self._shared[key] = self._made(job, gpus)
         return shared
+
+    def alike_of(self, jobs: Sequence[Job]) -> list[Alike]:
+        """Return :meth:`alike` of each job; looked up once for jobs that are given equal."""
+        if not isinstance(self.throughputs, GoodputThroughputs):
+            return [self.alike(job) for job in jobs]
+        known = dict[tuple[object, ...], Alike]()
+        result = []
+        for job in jobs:
+            if job.goodput is not None:
+                result.append(self.alike(job))
+                continue
+            key = GIVEN(job)
+            shared = known.get(key)
+            if shared is None:
+                shared = known[key] = self.alike(job)
+            result.append(shared)
+        return result
+
+    def work_of(self, jobs: Sequence[Job]) -> list[float]:
+        """Return the work of each job."""
+        if isinstance(self.throughputs, GoodputThroughputs):
+            return self.throughputs.work_of(jobs)
+        return [self.throughputs.work(job) for job in jobs]
 
     def _made(self, job: Job, gpus: int) -> Alike:
         """Return a job's rates by GPU type, and what follows from them."""
@@ -184,6 +208,22 @@ class JobModes:
             return self._every_mode(job, alike)
         work, gpus, restart_s = self.throughputs.work(job), alike.gpus, alike.restart_s
         return tuple([Mode(kind, gpus, taken, work / rate, restart_s) for kind, taken, rate in alike.ways])
+
+    def ways_of(self, jobs: Sequence[Job]) -> list[tuple[tuple[Mode, ...], ModeTimes]]:
+        """Return :meth:`modes_of` and :meth:`times_of` of each job; what jobs alike share is looked up once."""
+        if len(self.seen) or self.elastic:
+            every = [(job, self.modes_of(job)) for job in jobs]
+            return [(modes, self.times_of(job, modes)) for job, modes in every]
+        times = dict[int, ModeTimes]()  # by what jobs share: without elastic jobs that is their GPUs on every type
+        result = []
+        for job, alike, work in zip(jobs, self.alike_of(jobs), self.work_of(jobs), strict=True):
+            gpus, restart_s = alike.gpus, alike.restart_s
+            modes = tuple([Mode(kind, gpus, taken, work / rate, restart_s) for kind, taken, rate in alike.ways])
+            own = times.get(id(alike))
+            if own is None:
+                own = times[id(alike)] = self.times_of(job, modes)
+            result.append((modes, own))
+        return result
 
     def _every_mode(self, job: Job, alike: Alike) -> tuple[Mode, ...]:
         """Return the modes of a job whose time was measured, or whose number of GPUs is free."""

@@ -300,14 +300,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def require_room(self, jobs: Sequence[Job]) -> None:
         """Raise InvalidJobError unless each job's GPUs fit on some type of an empty cluster that can run it."""
-        fits = dict[int, bool]()  # by what jobs share
-        for job in jobs:
-            alike = self.modes.alike(job)
-            fitting = fits.get(id(alike))
-            if fitting is None:
-                fitting = fits[id(alike)] = any(alike.gpus <= self.nodes.capacity(kind) for kind in alike.rates)
-            if not fitting:
-                self.refuse(job)
+        of_jobs = self.modes.alike_of(jobs)
+        small = {
+            each for each in set(of_jobs) if not any(each.gpus <= self.nodes.capacity(kind) for kind in each.rates)
+        }
+        if small:
+            self.refuse(next(job for job, each in zip(jobs, of_jobs, strict=True) if each in small))
 
     def _checked_rewards(self, known: AlikeJobs) -> list[StepReward | None]:
         """Return the rewards of jobs that come; raises InvalidJobError if one of them cannot be answered."""
@@ -433,9 +431,10 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then all others."""
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
-        for job_id in before:
-            self.release(job_id)
-        self.held.update(self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs))
+        self.release_all(list(before))
+        placed = self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs)  # takes the nodes
+        self.held.update(placed)
+        self.note_gpus(placed, [allocation.gpus for allocation in placed.values()])
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job (:class:`.JobModes`)."""
@@ -470,10 +469,10 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """Answer jobs at once with leases after the current one; before the first plan, they wait for that plan."""
         if not asked:
             return
-        known = []
-        for job, reward in asked:
-            modes = self.modes_of(job)
-            known.append((job, reward, modes, self.modes.times_of(job, modes), self.service[job.id].progress))
+        ways = self.modes.ways_of([job for job, _ in asked])
+        known = [
+            (job, reward, *own, self.service[job.id].progress) for (job, reward), own in zip(asked, ways, strict=True)
+        ]
         records = SloRecord.of_many(known)
         if self.lease.number < 0:
             for record in records:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from copter_frontends.policy_kit import GoodputThroughputs, Throughputs, rates_at_start, requested_gpus
+from copter_frontends.policy_kit import GIVEN, GoodputThroughputs, Throughputs, rates_at_start, requested_gpus
 from copter_frontends.policy_kit.deadlines.rewards import StepReward
 from copter_frontends.policy_kit.deadlines.seeded_draws import first_draws
-from copter_frontends.vocabulary import Cluster, Job, Shape, TraceError
+from copter_frontends.vocabulary import Cluster, Job, TraceError
 
 MIXES: Mapping[str, tuple[float, float, float]] = {
     "slo": (1.0, 0.0, 0.0),
@@ -60,16 +60,21 @@ class DrawnRewards:
 
     def of_jobs(self, jobs: Sequence[Job]) -> list[StepReward | None]:
         """Return the reward of each job; as one after the other."""
-        best = dict[tuple[Shape, int], float]()  # rates of jobs alike
+        throughputs = self._throughputs
+        alike = throughputs if isinstance(throughputs, GoodputThroughputs) else None
+        work = [throughputs.work(job) for job in jobs] if alike is None else alike.work_of(jobs)
+        best = dict[tuple[object, ...], float]()  # rates of jobs given equal
         result: list[StepReward | None] = [None] * len(jobs)
         lasting = list[tuple[int, float]]()
         for at, job in enumerate(jobs):
-            key = job.shape, requested_gpus(job)
-            rate = best.get(key) if isinstance(self._throughputs, GoodputThroughputs) else None
+            key = None if alike is None or job.goodput is not None else GIVEN(job)
+            rate = None if key is None else best.get(key)
             if rate is None:
-                rate = best[key] = max(rates_at_start(self._throughputs, job, self._types, key[1]))
+                rate = max(rates_at_start(throughputs, job, self._types, requested_gpus(job)))
+                if key is not None:
+                    best[key] = rate
             if rate > 0:
-                duration_s = self._throughputs.work(job) / rate
+                duration_s = work[at] / rate
                 if duration_s >= self._least_s:
                     lasting.append((at, duration_s))
         names = np.array([zlib.crc32(jobs[at].id.encode()) for at, _ in lasting], dtype=np.uint64)
