@@ -40,7 +40,7 @@ GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and
 CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
-DIVE_SHARE = 0.4  # share of the time left for the dive
+DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
@@ -390,7 +390,7 @@ class Search:
         if not self.over() and not self.is_cut:  # a dive is enough then
             self._core(ROUNDING_SHARE * self.left_s)
         if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
-            self._dive(DIVE_SHARE * self.left_s)
+            self._dive((CUT_DIVE_SHARE if self.is_cut else DIVE_SHARE) * self.left_s)
 
     def _rounded(self, x: Floats, by: str) -> None:
         """Round an LP's point down and up, and let single moves make it hold."""
