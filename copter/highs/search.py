@@ -232,13 +232,22 @@ class Search:
         self._from_start(changed)
         if not self.over():
             self._relaxed()
-        if self.is_cut and available_threads() == 1 and not self.over():
+        alone = self.is_cut and self.waits
+        if not alone:
+            self._near_and_around(changed)
+        elif not self.over():
             self._branch_beside()
-            if self.beside is not None:
-                self.beside.wait(self.left_s)
-            else:
-                self._whole(self.left_s, self.x)
-            return
+        if self.beside is None and not self.over():
+            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
+        while not self.over():
+            if self.x is not None and not alone:
+                self._neighbourhoods()
+            if self.beside is None or not self.beside.is_running:
+                return
+            self.beside.wait(min(self.left_s, WAIT_S))
+
+    def _near_and_around(self, changed: Mask) -> None:
+        """Search near the LP's point, between it and the best point, and around what has changed."""
         if self.relaxed is not None and not self.over():
             self._near_lp((DIVE_SHARE if self.is_cut else ROUNDING_SHARE) * self.left_s)
         if not self.over():
@@ -247,18 +256,10 @@ class Search:
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        if self.beside is None and not self.over():
-            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
-        while not self.over():
-            if self.x is not None:
-                self._neighbourhoods()
-            if self.beside is None or not self.beside.is_running:
-                return
-            self.beside.wait(min(self.left_s, WAIT_S))
 
     @property
     def waits(self) -> bool:
-        """Whether branch and bound waits for the search: cuts are known, and it would take half of the processor."""
+        """Whether branch and bound waits for cuts, since it would take half of the processor, and has it alone then."""
         return self.warm.cuts is not None and available_threads() == 1
 
     def _branch_beside(self) -> None:
