@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from copter.highs import configurations
 from copter.highs.beside import Beside
 from copter.highs.configurations import Configurations, Pool, moved_prices
-from copter.highs.cuts import Cuts, root_cuts
+from copter.highs.cuts import LEAST_GAIN, Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
@@ -39,7 +40,7 @@ GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and
 CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
-DIVE_SHARE = 0.4  # share of the time left for the dive
+DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
@@ -231,6 +232,22 @@ class Search:
         self._from_start(changed)
         if not self.over():
             self._relaxed()
+        alone = self.is_cut and self.waits
+        if not alone:
+            self._near_and_around(changed)
+        elif not self.over():
+            self._branch_beside()
+        if self.beside is None and not self.over():
+            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
+        while not self.over():
+            if self.x is not None and not alone:
+                self._neighbourhoods()
+            if self.beside is None or not self.beside.is_running:
+                return
+            self.beside.wait(min(self.left_s, WAIT_S))
+
+    def _near_and_around(self, changed: Mask) -> None:
+        """Search near the LP's point, between it and the best point, and around what has changed."""
         if self.relaxed is not None and not self.over():
             self._near_lp((DIVE_SHARE if self.is_cut else ROUNDING_SHARE) * self.left_s)
         if not self.over():
@@ -239,18 +256,10 @@ class Search:
             self._between(START_SHARE * self.left_s)
             if changed.any() and not self.over():
                 self._around(changed[self.program.group], START_SHARE * self.left_s, "changed requests")
-        if self.beside is None and not self.over():
-            self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
-        while not self.over():
-            if self.x is not None:
-                self._neighbourhoods()
-            if self.beside is None or not self.beside.is_running:
-                return
-            self.beside.wait(min(self.left_s, WAIT_S))
 
     @property
     def waits(self) -> bool:
-        """Whether branch and bound waits for the search: cuts are known, and it would take half of the processor."""
+        """Whether branch and bound waits for cuts, since it would take half of the processor, and has it alone then."""
         return self.warm.cuts is not None and available_threads() == 1
 
     def _branch_beside(self) -> None:
@@ -382,7 +391,7 @@ class Search:
         if not self.over() and not self.is_cut:  # a dive is enough then
             self._core(ROUNDING_SHARE * self.left_s)
         if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
-            self._dive(DIVE_SHARE * self.left_s)
+            self._dive((CUT_DIVE_SHARE if self.is_cut else DIVE_SHARE) * self.left_s)
 
     def _rounded(self, x: Floats, by: str) -> None:
         """Round an LP's point down and up, and let single moves make it hold."""
@@ -399,42 +408,66 @@ class Search:
     def _strengthened(self) -> None:
         """Add cuts to a weak LP, those of the last program first, and round its point."""
         warm = self.warm
-        known = self._known_cuts() if warm.cuts is not None else None
-        for cuts in (known, None):
-            if self.is_rough or not self.is_weak or self.over():
-                break
-            if cuts is None and self.is_small and warm.cuts_s < CUTS_SHARE * self.left_s:
-                began = time.perf_counter()
-                until = began + CUTS_SHARE * self.left_s
-                cuts = root_cuts(self._integer_program(), until, self.over, self.guess, self.value, self.better_bound)
-                spent = time.perf_counter() - began
-                if cuts is None:  # out of time, or they do not help
-                    warm.cuts_s = np.inf if time.perf_counter() < until else 2.0 * spent
-            if cuts is not None and (x := self._cut(cuts)) is not None:
-                warm.cuts, self.is_cut = cuts, True
-                self._rounded(x, CUT)
+        if self.is_rough or not self.is_weak:
+            return
+        cuts = self._known_cuts() if warm.cuts is not None else self._new_cuts()
+        before, value = self.guess, self.value
+        if cuts is not None and (x := self._cut(cuts)) is not None:
+            if self.guess - before < LEAST_GAIN * (value - before):
+                self._uncut()
+                warm.cuts, warm.cuts_s = None, np.inf
+                return
+            warm.cuts, self.is_cut = cuts, True
+            self._rounded(x, CUT)
+
+    def _new_cuts(self) -> Cuts | None:
+        """Return cuts of all requests, if there is time for them."""
+        warm = self.warm
+        if not self.is_small or warm.cuts_s >= CUTS_SHARE * self.left_s:
+            return None
+        began = time.perf_counter()
+        cuts = self._cuts_of(np.ones(self.n, dtype=bool), began + CUTS_SHARE * self.left_s)
+        if cuts is None:
+            warm.cuts_s = 2.0 * (time.perf_counter() - began)
+        return cuts
 
     def _known_cuts(self) -> Cuts | None:
         """Return the last program's cuts, and new ones of the requests that have changed."""
         known, changed = self.warm.cuts, self.changed[self.program.group]
         if known is None or not changed.any():
             return known
-        # the changed requests' own rows, beside which the others are few
-        part = sp.csr_array(self.A[:, changed])
-        own = np.flatnonzero((np.diff(part.indptr) > 0) & (np.diff(part.indptr) == np.diff(self.rows.indptr)))
-        program = self.program
+        fresh = self._cuts_of(changed, time.perf_counter() + START_SHARE * self.left_s)
+        return known if fresh is None else known.joined(fresh)
+
+    def _cuts_of(self, chosen: Mask, until: float) -> Cuts | None:
+        """Return cuts of some requests' columns; their private rows alone make them, so that no other edit can make
+        them wrong.
+        """
+        part, program = sp.csr_array(self.A[:, chosen]), self.program
+        own = np.flatnonzero((np.diff(part.indptr) > 0) & self._is_private)
         fresh = root_cuts(
             LinearProgram(
-                self.cost[changed], sp.csc_array(part[own]), program.row_lower[own], program.row_upper[own],
-                self.lower[changed], self.upper[changed], self.is_integer[changed],
+                self.cost[chosen], sp.csc_array(part[own]), program.row_lower[own], program.row_upper[own],
+                self.lower[chosen], self.upper[chosen], self.is_integer[chosen],
             ),
-            time.perf_counter() + START_SHARE * self.left_s, self.over,
+            until, self.over,
         )  # fmt: skip
         if fresh is None:
-            return known
+            return None
         back = np.full(self.n, -1, dtype=np.int32)
-        back[changed] = np.arange(int(changed.sum()))
-        return known.joined(fresh.moved(back, changed, self.n))
+        back[chosen] = np.arange(int(chosen.sum()))
+        return fresh.moved(back, chosen, self.n)
+
+    @cached_property
+    def _is_private(self) -> Mask:
+        """Whether all of a row's columns are of one request, (m,)."""
+        of = sp.csr_array((self.program.group[self.rows.indices] + 1.0, self.rows.indices, self.rows.indptr))
+        found = np.zeros(len(self.program.row_lower), dtype=bool)
+        used = np.flatnonzero(np.diff(self.rows.indptr))
+        if len(used):
+            first = np.minimum.reduceat(of.data, self.rows.indptr[used])
+            found[used] = first == np.maximum.reduceat(of.data, self.rows.indptr[used])
+        return found
 
     def _cut(self, cuts: Cuts) -> Floats | None:
         """Add cuts to the LP and solve it; returns its point, None if that is not known in time."""
@@ -454,6 +487,7 @@ class Search:
         self.relaxed, self.reduced = np.array(point.col_value), np.array(point.col_dual)
         self.basis = list(basis.col_status), list(basis.row_status)
         self.guess = float(lp.getInfo().objective_function_value)
+        self.better_bound(self.guess)
         return self.relaxed
 
     def _uncut(self) -> None:
@@ -469,10 +503,12 @@ class Search:
         return self.value - self.guess > WEAK * abs(self.value)
 
     def _integer_program(self) -> LinearProgram:
-        program = self.program
-        return LinearProgram(
-            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
-        )
+        """Return the whole program, with the cuts that the LP has."""
+        matrix, sides = self.A, (self.program.row_lower, self.program.row_upper)
+        if self.is_cut and (cuts := self.warm.cuts) is not None:
+            matrix = sp.csc_array(sp.vstack([self.rows, cuts.matrix]))
+            sides = np.concatenate((sides[0], cuts.lower)), np.concatenate((sides[1], cuts.upper))
+        return LinearProgram(self.cost, matrix, *sides, self.lower, self.upper, self.is_integer)
 
     def _moved(self, base: Floats, by: str, price: Floats | None = None) -> None:
         """Offer a point after single moves, ordered by prices of columns: the LP's reduced costs if it is solved."""
@@ -763,7 +799,7 @@ class Search:
         """Search around a start that no longer holds: with the changed requests free, then those in broken rows too."""
         group = self.program.group
         base = np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper)
-        chosen = changed.copy()
+        chosen, until = changed.copy(), time.perf_counter() + START_SHARE * self.left_s
         for size in REPAIRS:
             if size:
                 rows = self.broken(base)
@@ -771,9 +807,10 @@ class Search:
                 touching[group[np.unique(sp.csr_array(self.rows[rows]).indices)]] = True
                 score = 2.0 * chosen + touching + self.rng.random(self.groups)
                 chosen = chosen | self._largest(score, size)
-            if self._part(chosen[group] | self._loose(), base, START_SHARE * self.left_s, REPAIRED):
+            left = until - time.perf_counter()
+            if self._part(chosen[group] | self._loose(), base, left, REPAIRED):
                 return
-            if self.over():
+            if self.over() or time.perf_counter() > until - LEAST_S:
                 return
 
     def _loose(self) -> Mask:
