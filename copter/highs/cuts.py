@@ -1,6 +1,6 @@
 """Cuts from the root of HiGHS's branch and bound: they make the LP of a task, and of the next ones, stronger (M20).
 
-They lead the search to good points only, and no bound comes from them: an edit may make a cut wrong.
+The search asks for those of requests' private rows, which no edit of anything else makes wrong.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
-
-ROUNDS, LEAST_GAIN = 2, 0.1  # after so many rounds of cuts, they must have closed this share of the gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +64,7 @@ class Cuts:
         )
 
 
-def root_cuts(
-    lp: LinearProgram,
-    until: float,
-    over: Callable[[], bool],
-    lp_bound: float = -np.inf,
-    value: float = np.inf,
-    better_bound: Callable[[float], None] | None = None,
-) -> Cuts | None:
+def root_cuts(lp: LinearProgram, until: float, over: Callable[[], bool]) -> Cuts | None:
     """Return the cuts at the root of a minimisation; None if they are not found in time.
 
     Parameters
@@ -83,10 +74,6 @@ def root_cuts(
         Time of ``time.perf_counter()``.
     over : callable
         Whether to stop at once.
-    lp_bound, value : float
-        Of the LP and of a point: cuts that hardly close the gap between them are given up.
-    better_bound : callable or None
-        Gets HiGHS's bounds on the minimisation.
     """
     solver, kind = silent_highs(), require_highspy("cuts").cb.HighsCallbackType
     # without presolve the cuts are in the program's own columns
@@ -96,7 +83,6 @@ def root_cuts(
     solver.setOptionValue("time_limit", max(until - time.perf_counter(), 1e-3))
     solver.passModel(highs_lp(lp, integer=True))
     found: list[Cuts] = []
-    bounds = [lp_bound]
 
     def heard(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
         if event == kind.kCallbackMipGetCutPool:
@@ -105,13 +91,7 @@ def root_cuts(
                 arrays = np.array(out.cutpool_value), np.array(out.cutpool_index), start
                 matrix = sp.csr_array(arrays, shape=(len(start) - 1, lp.shape[1]))
                 found.append(Cuts(matrix, np.array(out.cutpool_lower), np.array(out.cutpool_upper)))
-        bound = float(out.mip_dual_bound)
-        if np.isfinite(bound) and bound > bounds[-1]:
-            bounds.append(bound)
-            if better_bound is not None:
-                better_bound(bound)
-        vain = len(bounds) > ROUNDS and bounds[-1] - lp_bound < LEAST_GAIN * (value - lp_bound) < np.inf
-        answer.user_interrupt = bool(found) or vain or over()
+        answer.user_interrupt = bool(found) or over()
 
     solver.setCallback(heard, None)
     solver.startCallback(kind.kCallbackMipGetCutPool)

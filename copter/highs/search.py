@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from copter.highs import configurations
 from copter.highs.beside import Beside
 from copter.highs.configurations import Configurations, Pool, moved_prices
-from copter.highs.cuts import LEAST_GAIN, Cuts, root_cuts
+from copter.highs.cuts import Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
@@ -30,6 +30,7 @@ WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size get cuts
 FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point
+LEAST_GAIN = 0.1  # share of the gap between the LP and the best point that cuts must close
 WEAK = 0.1  # an LP with this relative gap says little of good points: it gets cuts
 CORE = 1.5  # integer columns of the first core, as a multiple of those that the LP uses
 CORE_LEAST, CORE_MOST = 200, 0.7  # fewest columns of a core; largest share of all
@@ -216,7 +217,35 @@ class Search:
         if warm.prices is not None:
             warm.prices = moved_prices(warm.prices, rows)
         if warm.cuts is not None:
-            warm.cuts = warm.cuts.moved(columns, (columns >= 0) & ~self.changed[self.program.group], self.n)
+            warm.cuts = warm.cuts.moved(columns, self._same_columns() & ~self.changed[self.program.group], self.n)
+
+    def _same_columns(self) -> Mask:
+        """Return the columns of requests whose columns have the last program's entries and kinds, and no others, (n,).
+
+        A cut of their private rows is right then; a row that is new only takes points away.
+        """
+        last, columns, rows = self.warm.program, self.task.came_from, self.task.rows_from
+        if last is None or last.matrix is None or columns is None or rows is None:
+            return np.zeros(self.n, dtype=bool)
+        same: Mask = columns >= 0
+        same[same] = last.integrality[columns[same]] == self.is_integer[same]
+        if self.task.program.matrix is not None:
+            known = np.flatnonzero(same)
+            place = np.full(len(last.row_lower), -1, dtype=np.int64)
+            place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+            was, now = sp.coo_array(last.matrix[:, columns[known]]), sp.coo_array(self.A[:, known])
+            same[known[was.col[place[was.row] < 0]]] = False
+            parts = []
+            for part, row in ((was, place[was.row]), (now, np.where(rows[now.row] >= 0, now.row, -1))):
+                at = row >= 0
+                parts.append(sp.csc_array((part.data[at], (row[at], part.col[at])), shape=(len(rows), len(known))))
+            different = sp.csc_array(parts[0] - parts[1])
+            different.eliminate_zeros()
+            same[known[np.diff(different.indptr) > 0]] = False
+        broken = np.zeros(self.groups, dtype=bool)
+        broken[self.program.group[~same]] = True
+        found: Mask = ~broken[self.program.group]
+        return found
 
     def _search(self) -> None:
         changed, start = self.changed, self.task.start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from copter.highs import search as module
 from copter.highs.cuts import root_cuts
 from copter.highs.search import Ghost, Search, Warm
 from copter.highs.tree import Point, Program, Report, Task, Tree, given_back, taken
@@ -243,12 +245,38 @@ def test_cuts_make_a_weak_lp_tell_good_points_and_stay_for_the_next_task() -> No
     assert np.bincount(known.matrix.indices, minlength=len(whole.cost))[:18].sum() > 0
 
 
-def test_cuts_that_hardly_close_the_gap_are_given_up() -> None:
+def test_cuts_that_hardly_close_the_gap_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     lp = search_of(set_ups(4, 1))._integer_program()
     until = time.perf_counter() + 20.0
     assert root_cuts(lp, until, lambda: False) is not None
-    assert root_cuts(lp, until, lambda: False, 0.0, 1e12) is None
     assert root_cuts(lp, until, lambda: True) is None
+    monkeypatch.setattr(module, "LEAST_GAIN", 1.1)
+    search = search_of(set_ups(4, 1))
+    search.run()
+    assert search.warm.cuts is None
+    assert search.warm.cuts_s == INF
+    assert not search.is_cut
+
+
+def test_cuts_of_a_request_whose_private_row_has_another_entry_are_not_kept() -> None:
+    whole = set_ups(8, 0)
+    search = search_of(whole)
+    search.run()
+    assert search.warm.cuts is not None
+    matrix = sp.lil_array(whole.matrix)
+    row = next(r for r in range(matrix.shape[0]) if len(matrix.rows[r]) > 0 and max(matrix.rows[r]) < 18)
+    matrix[row, matrix.rows[row][0]] *= 0.5
+    other = dataclasses.replace(whole, matrix=sp.csc_array(matrix))
+    columns, rows = (np.arange(k, dtype=np.int32) for k in (len(whole.cost), len(whole.row_lower)))
+    again = Search(
+        Task(2, other, columns, rows, None, 20.0, 1e-4), other, search.warm, lambda _: False, lambda _: None,
+        lambda _: None,
+    )  # fmt: skip
+    again._move_warm()
+    kept = search.warm.cuts
+    assert kept is not None
+    assert kept.matrix.shape[0] > 0
+    assert np.bincount(kept.matrix.indices, minlength=len(whole.cost))[:18].sum() == 0
 
 
 def test_cuts_given_up_are_sought_again_in_the_next_session() -> None:
@@ -260,15 +288,30 @@ def test_cuts_given_up_are_sought_again_in_the_next_session() -> None:
     assert warm.cuts is not None
 
 
-def test_bounds_from_cuts_are_below_the_optimum() -> None:
-    whole = set_ups(3, 2)
-    search = search_of(whole)
-    search.run()
-    assert search.solved
-    bounds: list[float] = []
-    root_cuts(search._integer_program(), time.perf_counter() + 20.0, lambda: False, better_bound=bounds.append)
-    assert bounds
-    assert max(bounds) <= search.value * (1.0 + 1e-4)
+def test_bounds_from_cuts_are_below_the_optimum_after_edits_of_counts() -> None:
+    """Cuts of private rows stay right when the rows that requests share change, or go."""
+    whole, warm = set_ups(3, 2), Warm()
+    columns, rows = (np.arange(k, dtype=np.int32) for k in (len(whole.cost), len(whole.row_lower)))
+    shared = ~search_of(whole)._is_private
+    assert shared.any()
+    for number, factor in enumerate((1.0, 0.7, 3.0, np.inf, 0.8), 1):
+        upper = whole.row_upper.copy()
+        upper[shared] *= factor
+        now = dataclasses.replace(whole, row_upper=upper)
+        came = (columns, rows) if number > 1 else (None, None)
+        search = Search(
+            Task(number, now, *came, None, 20.0, 1e-4), now, warm, lambda _: False, lambda _: None, lambda _: None
+        )
+        search.run()
+        fresh = search_of(now)
+        fresh._load()
+        fresh._whole(20.0, None)
+        assert search.infeasible == fresh.infeasible == (factor == 0.7)
+        if fresh.infeasible:
+            continue
+        assert search.solved
+        assert search.value == pytest.approx(fresh.value, rel=2e-4)
+        assert search.bound <= fresh.value * (1.0 + 1e-9)
 
 
 def test_what_is_kept_moves_with_every_task_even_with_those_that_do_not_use_it() -> None:
