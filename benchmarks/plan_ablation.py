@@ -36,7 +36,7 @@ CONSTANTS = (
     ("copter.highs.search", "WEAK", "gap of an LP that says little"),
     ("copter.highs.search", "CUTS_SHARE", "time for cuts then"),
     ("copter.highs.search", "SMALL_INTEGERS", "size of programs that get cuts"),
-    ("copter.highs.cuts", "LEAST_GAIN", "what two rounds of cuts must close of the gap"),
+    ("copter.highs.search", "LEAST_GAIN", "what cuts must close of the gap"),
     ("copter.highs.search", "FIRST_LP_SHARE", "time of the LP before branch and bound"),
     ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
     ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
