@@ -63,6 +63,16 @@ WAIT_S = 0.005  # seconds between two looks at the clock while branch and bound 
 IDLE_PARTS = 60  # without a deadline, the search ends after this many neighbourhoods without a gain
 
 
+def private_rows(rows: sp.csr_array, group: NDArray[np.int32]) -> Mask:
+    """Return whether all columns of a row are of one request, (m,); a row without columns is nobody's."""
+    found = np.zeros(rows.shape[0], dtype=bool)
+    used = np.flatnonzero(np.diff(rows.indptr))
+    if len(used):
+        of = group[rows.indices]
+        found[used] = np.minimum.reduceat(of, rows.indptr[used]) == np.maximum.reduceat(of, rows.indptr[used])
+    return found
+
+
 class Warm:
     """What stays from task to task: the last program, its LP in HiGHS, and the LP's optimal basis.
 
@@ -239,6 +249,11 @@ class Search:
             for part, row in ((was, place[was.row]), (now, np.where(rows[now.row] >= 0, now.row, -1))):
                 at = row >= 0
                 parts.append(sp.csc_array((part.data[at], (row[at], part.col[at])), shape=(len(rows), len(known))))
+            # a row that only one request used may be another's too by now
+            lost = private_rows(sp.csr_array(last.matrix), last.group)[rows[rows >= 0]] & ~self._is_private[rows >= 0]
+            shared = np.zeros(len(rows), dtype=bool)
+            shared[np.flatnonzero(rows >= 0)[lost]] = True
+            same[known[now.col[shared[now.row]]]] = False
             different = sp.csc_array(parts[0] - parts[1])
             different.eliminate_zeros()
             same[known[np.diff(different.indptr) > 0]] = False
@@ -490,13 +505,7 @@ class Search:
     @cached_property
     def _is_private(self) -> Mask:
         """Whether all of a row's columns are of one request, (m,)."""
-        of = sp.csr_array((self.program.group[self.rows.indices] + 1.0, self.rows.indices, self.rows.indptr))
-        found = np.zeros(len(self.program.row_lower), dtype=bool)
-        used = np.flatnonzero(np.diff(self.rows.indptr))
-        if len(used):
-            first = np.minimum.reduceat(of.data, self.rows.indptr[used])
-            found[used] = first == np.maximum.reduceat(of.data, self.rows.indptr[used])
-        return found
+        return private_rows(self.rows, self.program.group)
 
     def _cut(self, cuts: Cuts) -> Floats | None:
         """Add cuts to the LP and solve it; returns its point, None if that is not known in time."""

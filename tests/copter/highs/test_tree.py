@@ -288,6 +288,25 @@ def test_cuts_given_up_are_sought_again_in_the_next_session() -> None:
     assert warm.cuts is not None
 
 
+def test_cuts_of_a_row_that_one_request_used_go_when_another_uses_it() -> None:
+    """An equation of one request is private; once another fills it too, what followed from it need not hold."""
+    whole = set_ups(8, 0)
+    search = search_of(whole)
+    search.run()
+    assert search.warm.cuts is not None
+    matrix = sp.lil_array(whole.matrix)
+    row = next(r for r in range(matrix.shape[0]) if len(matrix.rows[r]) > 0 and max(matrix.rows[r]) < 18)
+    matrix[row, 18] = 1.0
+    other = dataclasses.replace(whole, matrix=sp.csc_array(matrix))
+    columns, rows = (np.arange(k, dtype=np.int32) for k in (len(whole.cost), len(whole.row_lower)))
+    task = Task(2, other, columns, rows, None, 20.0, 1e-4)
+    Search(task, other, search.warm, lambda _: False, lambda _: None, lambda _: None)._move_warm()
+    kept = search.warm.cuts
+    assert kept is not None
+    assert kept.matrix.shape[0] > 0
+    assert np.bincount(kept.matrix.indices, minlength=len(whole.cost))[:18].sum() == 0
+
+
 def test_bounds_from_cuts_are_below_the_optimum_after_edits_of_counts() -> None:
     """Cuts of private rows stay right when the rows that requests share change, or go."""
     whole, warm = set_ups(3, 2), Warm()
