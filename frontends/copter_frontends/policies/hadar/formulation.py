@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 
 # the scale is kept while the largest value is in this range, so that unchanged values need not be sent
 SMALLEST, LARGEST = 1 / 16, 16.0
+MOST_COLUMNS = 200_000  # up to this many columns, a round's changes are solved faster by pivots than by prices
 IDLE = "idle GPUs"  # first part of the ids of requests that keep GPUs idle at posted prices (H10)
 
 
@@ -67,7 +68,8 @@ class HadarFormulation:
         self._model = Model(sense="max")
         for name, count in zip(self.types, self.capacity.tolist(), strict=True):
             self._model.add_resource(name, count)
-        self.session = Session(self._model, settings)
+        most_columns = max(settings.basis_columns, MOST_COLUMNS)
+        self.session = Session(self._model, replace(settings, basis_columns=most_columns))
         self._gone: list[str] = []  # removed jobs that are still in the model
         self.values: RoundValues | None = None
         self.scale = 1.0
