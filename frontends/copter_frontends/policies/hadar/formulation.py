@@ -273,9 +273,11 @@ class HadarFormulation:
         requests, at, column, value = solution.by_column()
         some = np.flatnonzero(value)  # jobs that get nothing are not looked up
         at, column, value = at[some], column[some], value[some]
-        used, at = np.unique(at, return_inverse=True)
-        rows = [index.get(str(requests[request]), -1) for request in used.tolist()]
-        row = np.array(rows, dtype=np.intp)[at]
+        used = np.zeros(len(requests), dtype=bool)
+        used[at] = True
+        rows, having = np.full(len(requests), -1, dtype=np.intp), np.flatnonzero(used)
+        rows[having] = [index.get(requests[at], -1) for at in having.tolist()]  # type: ignore[call-overload]
+        row = rows[at]
         of_type = np.flatnonzero((row >= 0) & (column < kinds))
         x[row[of_type], column[of_type]] = value[of_type]
         of_held = np.flatnonzero((row >= 0) & (column == kinds))
