@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from copter_frontends.policies.sia.job_book import LEAST_ROWS, NUMBERS, JobBook, JobState
 from copter_frontends.vocabulary import DuplicateJobError, Job, UnknownJobError
@@ -60,3 +64,21 @@ def test_a_row_that_was_not_kept_is_free_and_clean() -> None:
     assert not book.numbers["stale"][kept.row]
     with pytest.raises(ValueError, match="not those that were given last"):
         keep(book, failed)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-6, 6), max_size=30), st.booleans())
+def test_the_rows_follow_whoever_comes_and_goes(steps: list[int], looked_at: bool) -> None:
+    book, came = JobBook(), 0
+    for step in steps:
+        for _ in range(-step):
+            if book:
+                book.forget(list(book)[came % len(book)])
+        if step > 0:
+            rows = book.new_rows(step)
+            keep(book, *(replace(state(book, f"j{came + at}"), row=row) for at, row in enumerate(rows)))
+            came += step
+        if looked_at:
+            book.rows()
+    assert book.rows().tolist() == [each.row for each in book.values()]
+    assert len(set(book.rows().tolist())) == len(book)

@@ -106,7 +106,9 @@ class JobBook(dict[str, JobState]):
     def __init__(self) -> None:
         super().__init__()
         self._row_of: dict[str, int] = {}  # of every job, in the order of arrival
-        self._rows: Ints | None = None  # its values
+        self._rows: Ints = np.zeros(0, dtype=np.int64)  # its values, but for those that came or went since
+        self._came: list[int] = []
+        self._gone: list[int] = []
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
         self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
@@ -177,18 +179,27 @@ class JobBook(dict[str, JobState]):
         ids = [state.job.id for state in states]
         self.update(zip(ids, states, strict=True))
         self._row_of.update(zip(ids, rows, strict=True))
-        self._rows = None
+        if self._gone:  # their rows may be among these
+            self.rows()
+        self._came += rows
 
     def forget(self, job_id: str) -> None:
         """Delete a job and free its row."""
         del self[job_id]
-        self._free.append(self._row_of.pop(job_id))
-        self._rows = None
+        row = self._row_of.pop(job_id)
+        if self._came:
+            self.rows()
+        self._free.append(row)
+        self._gone.append(row)
 
     def rows(self) -> Ints:
         """Return the rows of all jobs in the order of arrival; not to be changed."""
-        if self._rows is None:
-            self._rows = np.fromiter(self._row_of.values(), dtype=np.int64, count=len(self._row_of))
+        if self._gone:
+            gone = np.zeros(len(self._numbers), dtype=bool)
+            gone[self._gone] = True
+            self._rows, self._gone = self._rows[~gone[self._rows]], []
+        if self._came:
+            self._rows, self._came = np.concatenate((self._rows, np.array(self._came, dtype=np.int64))), []
         return self._rows
 
     def numbers_of(self, rows: Ints) -> NDArray[Any]:
