@@ -131,7 +131,7 @@ def touched_by_news(name: str, waiting: int) -> int:
         new = Job(f"new-{number}", "cifar10", number * policy.round_s, 1e12, 4, min_gpus=4, max_gpus=4)
         policy.add_jobs([new])
         came.add(new.id)
-        policy.update_progress({job: number / 100 for job in stay})
+        policy.update_progress(dict.fromkeys(stay, number / 100))
         policy.update_jobs({stay[0]: {"restarts": 1}})
         for pin in (held[stay[-1]], None):
             policy.pin(stay[-1], pin)
