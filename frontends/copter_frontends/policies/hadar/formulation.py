@@ -49,6 +49,7 @@ class HadarFormulation:
     capacity : int64 array (types,)
     utility : Utility
     settings : copter.Settings
+        Its `basis_columns` counts as at least :data:`MOST_COLUMNS`.
 
     Attributes
     ----------
