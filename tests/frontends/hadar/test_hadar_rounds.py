@@ -140,7 +140,7 @@ def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     assert (plain.mode, plain.round_s, plain.restart_s, plain.spread_cost) == ("lp", 360.0, 10.0, 0.05)
     assert plain.compare_prices is False
     assert isinstance(plain.formulation.utility, AverageJct)
-    assert plain.formulation.session.settings == Settings()
+    assert plain.formulation.session.settings == replace(Settings(), basis_columns=MOST_COLUMNS)
 
 
 @pytest.mark.parametrize(
