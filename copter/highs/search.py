@@ -442,7 +442,8 @@ class Search:
             self._branch_beside()
         if not self.over() and not self.is_cut:  # a dive is enough then
             self._core(ROUNDING_SHARE * self.left_s)
-        if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
+        far = self.is_weak if self.waits else self.is_cut or not self.is_large
+        if not self.over() and (self.is_rough or far):
             self._dive((CUT_DIVE_SHARE if self.is_cut else DIVE_SHARE) * self.left_s)
 
     def _rounded(self, x: Floats, by: str) -> None:
