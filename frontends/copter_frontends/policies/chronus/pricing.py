@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -43,8 +44,10 @@ class LeasePrices:
         cost = np.empty(len(options.job))
         narrow = options.last.astype(np.uint16 if self.price.shape[1] < 2**16 else np.int64)  # sorted by their digits
         order = np.argsort(narrow, kind="stable")
-        first = np.flatnonzero(np.diff(options.last[order], prepend=-1))
-        for last, rows in zip(options.last[order][first].tolist(), np.split(order, first[1:]), strict=True):
+        sorted_last = options.last[order]
+        first = np.flatnonzero(np.diff(sorted_last, prepend=-1))
+        for begin, end in pairwise((*first.tolist(), len(order))):
+            last, rows = int(sorted_last[begin]), order[begin:end]
             sums = np.zeros((len(self.price), last + 1))  # of the cheapest of each type's first leases
             np.cumsum(np.sort(self.price[:, :last], axis=1), axis=1, out=sums[:, 1:])
             cost[rows] = sums[options.kind[rows], options.need[rows]]
