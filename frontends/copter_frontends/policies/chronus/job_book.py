@@ -138,7 +138,7 @@ class SloRecord:
         many = np.array([len(record.modes) for record in made], dtype=np.int64)
         each = np.array([len(record.reward.steps) for record in made], dtype=np.int64)
         flat = chain.from_iterable(chain.from_iterable([record.modes for record in made]))
-        modes = np.fromiter(flat, np.float64).reshape(-1, len(Mode._fields))
+        mode_table = np.fromiter(flat, np.float64).reshape(-1, len(Mode._fields))
         flat = chain.from_iterable(chain.from_iterable([record.reward.steps for record in made]))
         time_s, value = np.fromiter(flat, np.float64).reshape(-1, 2).T
         job_of = np.repeat(np.arange(len(made)), each)
@@ -149,7 +149,7 @@ class SloRecord:
         owner = np.repeat(np.arange(len(made)), many * each)
         within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
         number = within // each[owner]
-        mode = modes[(np.cumsum(many) - many)[owner] + number]
+        mode = mode_table[(np.cumsum(many) - many)[owner] + number]
         step = steps[(np.cumsum(each) - each)[owner] + within % each[owner]]
         kind, _, taken, total_s, restart_s = mode.T
         table = np.column_stack((number, kind, taken, total_s, step, restart_s))
@@ -305,7 +305,7 @@ class SloBook:
                 alike.setdefault(id(record.times), []).append(record)
         for records in alike.values():
             done = records[0].times.done_of(np.array([progress[record.job.id] for record in records]))
-            nearly = (done >= NEARLY).any(axis=1).tolist()
+            nearly = np.asarray((done >= NEARLY).any(axis=1)).tolist()
             for record, own, over in zip(records, done, nearly, strict=True):
                 record.done = own
                 if over:
