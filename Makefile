@@ -99,14 +99,14 @@ bench-compare: $(VENV)/.benchmark
 	@cd benchmarks; told=$$(../$(VENV)/bin/asv compare --machine "$$(hostname)" --factor 1.1 --split --only-changed \
 	  "$(BEFORE)" "$(AFTER)") || { echo "$$told"; exit 1; }; echo "$${told:-No benchmark of both differs by more than 10%}"
 
-# The tapes of the suite (hours for all of them), and every installed solver on each: docs/measured.md.
+# The tapes of the suite (hours for all of them), and the rivals on each, all on one thread in processor time: docs/measured.md.
 tapes: $(VENV)/.benchmark
 	$(PY) benchmarks/tapes.py make
 
 # Goes on where it was stopped. A tape that cannot be made, or is another one than listed, is told; the others are replayed.
 suite: $(VENV)/.benchmark
 	-$(PY) benchmarks/tapes.py make
-	$(PY) benchmarks/tapes.py suite --left
+	$(PY) benchmarks/tapes.py suite --left --clock processor --budget 6 --rounds 24 --peers columns,columns-glop,highs,glop
 	$(PY) benchmarks/readme_table.py
 	$(PY) benchmarks/sizes.py
 
