@@ -45,8 +45,8 @@ class Rules:
     """
 
     large: float = 0.75
-    patience: float = 4.0
-    patience_small: float = 8.0
+    patience: float = 10.0
+    patience_small: float = 10.0
     reservations: int = 1
     run_weight: float = 0.2
     reach: float = 1.5
