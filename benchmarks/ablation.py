@@ -33,8 +33,8 @@ INTRODUCTION = """# Ablation of the solver
 Made by `python benchmarks/ablation.py --page docs/results/ablation.md` from results that the same command measures and
 keeps ({date}).
 
-Each method, accelerator and reduction is switched off in turn, each numeric constant of `copter/choose.py` and of the
-solver rooms (`methods/`, without integer search) is halved and doubled, in compiled modules too. The table says what
+Each method, accelerator and reduction is switched off in turn, each numeric constant of the solver
+rooms (`methods/`, without integer search) is halved and doubled, in compiled modules too. The table says what
 the change does to the sums over each workload: **time** is the solver's processor time and **work** is iterations,
 pricing passes and proximal steps, both over those of the solver as it is; the worst workload of each counts. Times are
 rough: most runs take less than a tenth of a second, beside other work; where all answers and the work are the same to

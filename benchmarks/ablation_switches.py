@@ -26,7 +26,7 @@ from copter.methods.presolve.reduce import ALL as REDUCTIONS
 from copter.settings import Settings
 
 ROOT = Path(copter.__file__).parent
-ROOMS = ("choose.py", "methods/*.py", *(f"methods/{room}/*" for room in ("proximal", "blocks", "simplex", "interior")))
+ROOMS = ("methods/*.py", *(f"methods/{room}/*" for room in ("proximal", "blocks", "simplex", "interior")))
 # Facts of the machine's arithmetic, of a layout or of a random generator: no values to choose.
 FACTS = {"HALF_ULP", "SLOT_SHIFT", "NONE", "LISTED", "SEED", "UNJUDGED", "SKIP", "ROUNDED_UP", "COUPLING"}
 COMPILED = re.compile(r"^cdef (double|int) ([A-Z_]+) = ([-+.\de* ]+?) *(?:#|$)", re.MULTILINE)
@@ -41,7 +41,7 @@ OF_SETTINGS = (
 )
 GUARDS = {  # why a constant is there that nothing depends on between half and double, by ends of names
     "guard: of the clock": "SLICE SLICE_S CHUNK FIRST_CHUNK CHECK_FLOPS LOOK_S GRACE_S UNFINISHED OFTEN AHEAD_PASSES "
-    "choose.py:PATIENCE",
+    "methods/choose.py:PATIENCE",
     "guard: of memory": "room.py:SHARE blocks/solve.py:MOST_ROWS MOST_ENTRIES MOST_AUGMENTED "
     "room.py:IDLE LEAST_IDLE DENSE_ROWS MOST_FILL SIMPLEX_ENTRIES SIMPLEX_ROWS MOST_FLOPS",
     "guard: of a method's end": "max_proximal_steps MAX_NEWTON_STEPS MAX_TRIALS MAX_VIOLATED_STEPS MAX_STEPS STALL "
@@ -58,7 +58,7 @@ GUARDS = {  # why a constant is there that nothing depends on between half and d
 }
 OWNERS = {  # what stays and has the other constants, by the longest beginning of their names
     "": "a setting that callers may need",
-    "choose.py": "the order of methods",
+    "methods/choose.py": "the order of methods",
     "methods/": "the loops around the methods",
     "methods/path_following.py": "interior points",
     "methods/proximal": "proximal method (rounds)",
@@ -216,8 +216,8 @@ def all_of(*changes: Change) -> Iterator[None]:
 
 
 def without_choices(*names: str) -> Change:
-    """Without the named choices of `copter/choose.py`; a model keeps one where no other is left."""
-    choose = importlib.import_module("copter.choose")
+    """Without the named choices of `copter/methods/choose.py`; a model keeps one where no other is left."""
+    choose = importlib.import_module("copter.methods.choose")
     left_out, choose_for_model = {getattr(choose, name) for name in names}, choose.for_model
 
     def of(asked: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
@@ -226,7 +226,9 @@ def without_choices(*names: str) -> Change:
         return left or (order if asked is choose_for_model else ())
 
     functions = ("for_model", "for_program")
-    return partial(all_of, *(partial(put, "copter.choose", n, partial(of, getattr(choose, n))) for n in functions))
+    return partial(
+        all_of, *(partial(put, "copter.methods.choose", n, partial(of, getattr(choose, n))) for n in functions)
+    )
 
 
 def same(program: BlockProgram) -> tuple[BlockProgram, Any]:

@@ -37,14 +37,17 @@ CONSTANTS = (
     ("copter.highs.search", "CUTS_SHARE", "time for cuts then"),
     ("copter.highs.search", "SMALL_INTEGERS", "size of programs that get cuts"),
     ("copter.highs.search", "LEAST_GAIN", "what cuts must close of the gap"),
+    ("copter.highs.search", "CUT_DIVE_SHARE", "time of a dive with cuts"),
+    ("copter.highs.search", "TREE_ROOTS", "time below which branch and bound would come too late"),
+    ("copter.highs.search", "CUT_BETWEEN_SHARE", "time of the search between plan and LP in its place"),
     ("copter.highs.search", "FIRST_LP_SHARE", "time of the LP before branch and bound"),
     ("copter.shims.tree_road", "FIRST_OVER", "guard of the clock: an LP's end, in the first round"),
     ("copter.shims.tree_road", "FADE", "guard of the clock: how fast a slow round is forgotten"),
 )
 # family, deadline, rounds of churn before the first one: rows of replicas are tight after many
 TASKS = (
-    ("replicas-30", 0.1, 35), ("replicas-60", 0.1, 0), ("lots-20", 1.0, 0), ("assignment-120", 1.0, 0),
-    ("units-20", 0.3, 0),
+    ("replicas-30", 0.1, 35), ("replicas-60", 0.1, 0), ("lots-20", 1.0, 0), ("lots-40", 1.0, 0),
+    ("assignment-120", 1.0, 0), ("units-20", 0.3, 0),
 )  # fmt: skip
 PLAIN = tree.CHILD
 LATE_S = 0.01  # seconds over the deadline that count as late

@@ -16,9 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-import copter
 from copter.model.matrix import price
+from copter.model.model import Model
+from copter.problem.solution import Status
 from copter.processor import LEVELS, ROOM, processor_level
+from copter.runtime.version import VERSION
+from copter.session.session import Session
 from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
@@ -70,8 +73,8 @@ def examine() -> list[Finding]:
 
 def of_copter() -> Finding:
     """Report copter's version and folder."""
-    place = Path(copter.__file__).parent
-    return Finding("copter", f"{copter.__version__} in {place}, Python {platform.python_version()}")
+    place = Path(__file__).parent
+    return Finding("copter", f"{VERSION} in {place}, Python {platform.python_version()}")
 
 
 def of_package(name: str) -> Finding:
@@ -157,7 +160,7 @@ def of_solve() -> Finding:
 def reference(requests: int) -> tuple[float, float, bool]:
     """Return (seconds cold, seconds after one request left, whether both solves were optimal)."""
     rng = np.random.default_rng(0)
-    model = copter.Model()
+    model = Model()
     for resource in range(RESOURCES):
         model.set_count(resource, 0.05 * requests)
     usage = {
@@ -166,7 +169,7 @@ def reference(requests: int) -> tuple[float, float, bool]:
     }
     template = model.add_template(usage)
     model.add_requests(list(range(requests)), rng.uniform(1.0, 2.0, (requests, COLUMNS)), template=template)
-    session = copter.Session(model)
+    session = Session(model)
     started = time.perf_counter()
     first = session.solve()
     cold_s = time.perf_counter() - started
@@ -174,7 +177,7 @@ def reference(requests: int) -> tuple[float, float, bool]:
     started = time.perf_counter()
     second = session.solve()
     warm_s = time.perf_counter() - started
-    return cold_s, warm_s, first.status is second.status is copter.Status.OPTIMAL
+    return cold_s, warm_s, first.status is second.status is Status.OPTIMAL
 
 
 def main() -> int:

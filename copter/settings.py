@@ -67,9 +67,9 @@ class Settings:
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
     method : {"auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"}
-        "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
-        last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
-        Newton's method; "price_descent", proximal steps whose systems are solved by coordinate descent over prices
+        "auto": the order that `copter/methods/choose.py` states. Every other value names one method: "basis", pivots
+        from the last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps
+        by Newton's method; "price_descent", proximal steps whose systems are solved by coordinate descent over prices
         (algorithm.md, A12 to A14); "coordinate_descent", the baseline of S. Jayaram Subramanya's thesis (4.3.2):
         proximal steps by primal coordinate descent over all columns, for loose tolerances, without certificates;
         "simplex", the dual simplex method; "interior", the interior-point method of the whole program. "basis",

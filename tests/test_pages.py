@@ -72,7 +72,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.skipif(not (ROOT / "copter").is_dir(), reason="looks at the checkout's own files")
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_files_that_are_named_exist(page: Path) -> None:
-    """`arrow.pyx`, `copter/choose.py`, `hare_ratio.py --seeds 3`: the first word ends a path of the checkout."""
+    """`arrow.pyx`, `methods/choose.py`, `hare_ratio.py --seeds 3`: the first word ends a path of the checkout."""
     words = (quoted.split()[0] for quoted in re.findall(r"`([^`\n]+)`", page.read_text()))
     named = {word for word in words if re.fullmatch(r"[\w./-]+\.(?:py|pyx|pyi|pxd|md|txt|toml|json|svg)", word)}
     there = {word for word in named for path in FILES if f"/{path}".endswith(f"/{word}")}

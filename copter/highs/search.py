@@ -41,6 +41,8 @@ GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and
 CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
+TREE_ROOTS = 5.0  # branch and bound gets no further than its root in less time than so many times that of the cuts
+CUT_BETWEEN_SHARE = 0.6  # share of the time left, in its place, for what the best point and the LP disagree on
 DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
@@ -92,6 +94,8 @@ class Warm:
         Cuts of the last program.
     cuts_s : float
         Seconds that must be there for cuts to be sought; infinite once they have hardly closed the gap.
+    root_s : float
+        Seconds that cuts of all requests took.
     """
 
     def __init__(self) -> None:
@@ -102,7 +106,7 @@ class Warm:
         self.pool: Pool | None = None
         self.is_rough = True
         self.cuts: Cuts | None = None
-        self.cuts_s = 0.0
+        self.cuts_s = self.root_s = 0.0
 
 
 class Ghost:
@@ -277,14 +281,18 @@ class Search:
         if not self.over():
             self._relaxed()
         alone = self.is_cut and self.waits
+        is_late = alone and self.left_s < TREE_ROOTS * self.warm.root_s
         if not alone:
             self._near_and_around(changed)
         elif not self.over():
-            self._branch_beside()
-        if self.beside is None and not self.over():
+            if is_late:
+                self._between(CUT_BETWEEN_SHARE * self.left_s)
+            else:
+                self._branch_beside()
+        if self.beside is None and not is_late and not self.over():
             self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
         while not self.over():
-            if self.x is not None and not alone:
+            if self.x is not None and (is_late or not alone):
                 self._neighbourhoods()
             if self.beside is None or not self.beside.is_running:
                 return
@@ -434,7 +442,8 @@ class Search:
             self._branch_beside()
         if not self.over() and not self.is_cut:  # a dive is enough then
             self._core(ROUNDING_SHARE * self.left_s)
-        if not self.over() and (self.is_rough or self.is_cut or not self.is_large):
+        far = self.is_weak if self.waits else self.is_cut or not self.is_large
+        if not self.over() and (self.is_rough or far):
             self._dive((CUT_DIVE_SHARE if self.is_cut else DIVE_SHARE) * self.left_s)
 
     def _rounded(self, x: Floats, by: str) -> None:
@@ -471,8 +480,9 @@ class Search:
             return None
         began = time.perf_counter()
         cuts = self._cuts_of(np.ones(self.n, dtype=bool), began + CUTS_SHARE * self.left_s)
+        warm.root_s = time.perf_counter() - began
         if cuts is None:
-            warm.cuts_s = 2.0 * (time.perf_counter() - began)
+            warm.cuts_s = 2.0 * warm.root_s
         return cuts
 
     def _known_cuts(self) -> Cuts | None:
@@ -539,14 +549,6 @@ class Search:
     def is_weak(self) -> bool:
         """Whether the best point is far from what the LP, with its cuts, says."""
         return self.value - self.guess > WEAK * abs(self.value)
-
-    def _integer_program(self) -> LinearProgram:
-        """Return the whole program, with the cuts that the LP has."""
-        matrix, sides = self.A, (self.program.row_lower, self.program.row_upper)
-        if self.is_cut and (cuts := self.warm.cuts) is not None:
-            matrix = sp.csc_array(sp.vstack([self.rows, cuts.matrix]))
-            sides = np.concatenate((sides[0], cuts.lower)), np.concatenate((sides[1], cuts.upper))
-        return LinearProgram(self.cost, matrix, *sides, self.lower, self.upper, self.is_integer)
 
     def _moved(self, base: Floats, by: str, price: Floats | None = None) -> None:
         """Offer a point after single moves, ordered by prices of columns: the LP's reduced costs if it is solved."""
@@ -963,10 +965,12 @@ class Search:
         if (self.lower > self.upper).any():
             self.infeasible = True
             return
-        status = self._branch(
-            self._integer_program(), min(seconds, self.left_s), "branch and bound", lambda x: x, start,
-            self.task.max_nodes, True,
-        )  # fmt: skip
+        program = self.program
+        lp = LinearProgram(
+            self.cost, self.A, program.row_lower, program.row_upper, self.lower, self.upper, self.is_integer
+        )
+        seconds = min(seconds, self.left_s)
+        status = self._branch(lp, seconds, "branch and bound", lambda x: x, start, self.task.max_nodes, True)
         self.infeasible = self.infeasible or (status == statuses.kInfeasible and self.x is None)
         if status == statuses.kOptimal and self.x is not None:
             self.solved = True

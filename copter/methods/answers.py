@@ -14,7 +14,7 @@ from sys import float_info
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import Choice
+from copter.methods.choose import Choice
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.problem.checker import check

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, Choice
 from copter.highs.linear import LinearTask
 from copter.highs.vertex import optimal_vertex
 from copter.methods.answers import Ended, Proven
@@ -23,6 +22,7 @@ from copter.methods.blocks.program import BlockProgram, patched, program_of, who
 from copter.methods.blocks.reduced_program import has_limits_alone
 from copter.methods.blocks.settled import ties_a_row
 from copter.methods.blocks.working_columns import working_columns
+from copter.methods.choose import KEPT, Choice
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
 from copter.methods.proximal.working_set import WorkingSet

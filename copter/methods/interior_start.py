@@ -1,4 +1,4 @@
-"""The interior-point method on a whole model, before or after proximal steps (see `copter/choose.py`)."""
+"""The interior-point method on a whole model, before or after proximal steps (see `copter/methods/choose.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import Choice
+from copter.methods.choose import Choice
 from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal.certificates import farkas, improving_ray
 from copter.methods.proximal.solve import FallbackResult

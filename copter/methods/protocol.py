@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from copter.choose import Choice
 from copter.methods.answers import Ended
+from copter.methods.choose import Choice
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.problem.residuals import Residuals

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import Choice
 from copter.methods.answers import Ended, Proven
+from copter.methods.choose import Choice
 from copter.methods.interior_start import InteriorStart
 from copter.methods.protocol import Round
 from copter.methods.proximal.coordinate_descent import CoordinateDescent

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.answers import Ended
 from copter.methods.block_round import Proof, kept_point, moved_to
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.protocol import Round
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter import choose
-from copter.choose import Choice, ProgramFacts
 from copter.errors import InvalidDataError
+from copter.methods import choose
 from copter.methods.before_interior import by_simplex, by_structure
+from copter.methods.choose import Choice, ProgramFacts
 from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal_program import solve_proximal
 from copter.problem.linear_program import LinearProgram, require_program
@@ -49,8 +49,8 @@ def solve(
     ----------
     lp : LinearProgram
     settings : Settings, optional
-        With `method` "auto" (the default) `copter/choose.py` selects the method; the solution's `method` and `why`
-        report the choice.
+        With `method` "auto" (the default) `copter/methods/choose.py` selects the method; the solution's `method` and
+        `why` report the choice.
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
         pricing pass; True ends the solve with INTERRUPTED. The programs that refine an answer or prove that there is
@@ -104,7 +104,7 @@ def _solved(
     callback: Callable[[int, float, float], bool | None] | None,
     vertex: bool,
 ) -> Solution:
-    """Solve by the methods of `copter/choose.py`, in order."""
+    """Solve by the methods of `copter/methods/choose.py`, in order."""
     with Watch(settings.time_limit_s) as watch:
         if settings.method in ("proximal", "price_descent", "coordinate_descent"):
             return solve_proximal(lp, settings, watch, callback)

@@ -1,15 +1,15 @@
 """A warm solve of a model, from an iterate to a solution; used by sessions and the one-shot proximal solve.
 
-`copter/choose.py` says which methods are tried, in which order; `protocol.py` what a method is; this file runs them.
+`choose.py` says which methods are tried, in which order; `protocol.py` what a method is; this file runs them.
 """
 
 from __future__ import annotations
 
-from copter import choose
-from copter.choose import ModelFacts, Way
 from copter.errors import InternalError
+from copter.methods import choose
 from copter.methods.answers import Ended, sharpened, solution_of
 from copter.methods.block_round import BlockRound
+from copter.methods.choose import ModelFacts, Way
 from copter.methods.protocol import Callback, Method, Round
 from copter.methods.proximal_round import ProximalRound
 from copter.methods.small_simplex import SmallSimplex
@@ -27,7 +27,7 @@ METHODS: dict[Way, type[Method]] = {
     "whole_program": WholeProgram,
     "proximal_round": ProximalRound,
 }
-"""The methods of a session's round, by the names with which `copter/choose.py` chooses them."""
+"""The methods of a session's round, by the names with which `copter/methods/choose.py` chooses them."""
 
 
 def warm_solve(

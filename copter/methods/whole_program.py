@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import (
+from copter.highs.linear import BASIC, LinearTask
+from copter.highs.vertex import optimal_vertex
+from copter.methods.answers import Ended, Proven
+from copter.methods.before_interior import by_simplex
+from copter.methods.block_rounds import answer_by_blocks
+from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import blocks_work, first_vertex_work
+from copter.methods.blocks.program import program_of
+from copter.methods.choose import (
     DIRECT_WORK,
     FROM_VERTEX,
     FROM_VERTEX_WORK,
@@ -23,14 +31,6 @@ from copter.choose import (
     WHOLE_PIVOTS,
     Choice,
 )
-from copter.highs.linear import BASIC, LinearTask
-from copter.highs.vertex import optimal_vertex
-from copter.methods.answers import Ended, Proven
-from copter.methods.before_interior import by_simplex
-from copter.methods.block_rounds import answer_by_blocks
-from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import blocks_work, first_vertex_work
-from copter.methods.blocks.program import program_of
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.interior.solve import solve_interior
 from copter.methods.protocol import Round

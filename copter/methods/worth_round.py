@@ -8,9 +8,9 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import Choice
 from copter.errors import EditNotAllowedError
 from copter.methods.answers import Ended, Proven, solution_of
+from copter.methods.choose import Choice
 from copter.methods.protocol import Callback
 from copter.methods.solve import solve
 from copter.methods.warm_state import WarmState

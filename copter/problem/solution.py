@@ -79,7 +79,7 @@ class Solution:
         "interior"; "kept" if the last answer was proven again, "presolve" if presolve solved the program. Empty if no
         method ran.
     why : str
-        Why this method, in a clause (`copter/choose.py`).
+        Why this method, in a clause (`copter/methods/choose.py`).
     """
 
     status: Status

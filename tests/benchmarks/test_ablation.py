@@ -50,7 +50,11 @@ def test_every_constant_has_both_changes_and_every_key_is_one_things() -> None:
     keys = [each.key for each in VARIANTS]
     assert len(set(keys)) == len(keys)
     names = {each.name for each in VARIANTS if each.kind == "constant"}
-    assert {"choose.py COLD_COLUMNS", "methods/blocks/block_basis.pyx RATE", "methods/path_following.py GAIN"} <= names
+    assert {
+        "methods/choose.py COLD_COLUMNS",
+        "methods/blocks/block_basis.pyx RATE",
+        "methods/path_following.py GAIN",
+    } <= names
     assert not any(each.name.endswith((" SEED", " HALF_ULP")) for each in VARIANTS)
 
 

@@ -8,7 +8,6 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import after_failure, vertex_work
 from copter.highs.linear import AT_UPPER, BASIC, Vertex
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
@@ -17,6 +16,7 @@ from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
+from copter.methods.choose import after_failure, vertex_work
 from copter.model.ledger import Ledger
 from copter.model.matrix.changes import Mark
 from copter.runtime.watch import Watch

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import MOST_FAILURES
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import Kept, WarmBasis, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from copter.methods.blocks.working_inverse import WorkingInverse
+from copter.methods.choose import MOST_FAILURES
 
 PATIENCE = ("failures", "resting", "unsettled", "waiting", "ties")  # counts of a basis
 

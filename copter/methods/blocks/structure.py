@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from copter.choose import STRUCTURE_ENTRIES, blocks_pay
 from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.methods.blocks.solve import solve_blocks
+from copter.methods.choose import STRUCTURE_ENTRIES, blocks_pay
 from copter.problem.linear_program import LinearProgram
 from copter.runtime.watch import Watch
 from copter.settings import Settings

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, Choice
+from copter.methods.choose import KEPT, Choice
 from copter.methods.proximal.certificates import farkas, improving_ray
 from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import after_failure
+from copter.methods.choose import after_failure
 from copter.methods.simplex.warm_basis import WarmBasis
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status

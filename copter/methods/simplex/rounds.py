@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import after_failure
+from copter.methods.choose import after_failure
 from copter.methods.simplex.carry import carried_prices, carry
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, Minimised, bounds_of, costs_of, form_of
 from copter.methods.simplex.pivots import GivenUp, Pivots

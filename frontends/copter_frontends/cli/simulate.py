@@ -218,7 +218,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=click.Choice(METHOD_CHOICES),
     default="auto",
     show_default=True,
-    help="How linear programs are solved (Settings.method); auto: the order of copter/choose.py.",
+    help="How linear programs are solved (Settings.method); auto: the order of copter/methods/choose.py.",
 )
 @click.option("--save", type=click.Path(dir_okay=False), help="File to save the run in, for `copter resume`.")
 @click.option(

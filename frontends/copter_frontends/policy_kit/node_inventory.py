@@ -93,13 +93,21 @@ class NodeInventory:
 
     def take_all(self, allocations: Iterable[Allocation]) -> None:
         """Do :meth:`take` for many allocations, one after the other."""
+        take = {kind: free.take for kind, free in self._free.items()}
         for allocation in allocations:
-            self.take(allocation)
+            if allocation.mixture:
+                self.take(allocation)
+            else:
+                take[allocation.gpu_type](allocation.nodes)
 
     def give_all(self, allocations: Iterable[Allocation]) -> None:
         """Do :meth:`give` for many allocations, one after the other."""
+        give = {kind: free.give for kind, free in self._free.items()}
         for allocation in allocations:
-            self.give(allocation)
+            if allocation.mixture:
+                self.give(allocation)
+            else:
+                give[allocation.gpu_type](allocation.nodes)
 
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""

@@ -429,6 +429,10 @@ class Simulation:
                     pins[job] = None
 
         def tell() -> None:
+            pin_jobs = at_once(self.policy, "pin_jobs", "pin")
+            if pin_jobs is not None:
+                pin_jobs(pins)
+                return
             for job, held in pins.items():
                 self.policy.pin(job, held)
 

@@ -74,6 +74,14 @@ class JoinedAtOnce(Protocol):
         """Call :meth:`SchedulingPolicy.remove_job` for each job; UnknownJobError as there, and then none is removed."""
 
 
+@runtime_checkable
+class PinnedAtOnce(Protocol):
+    """Interface of a policy that pins many jobs, and ends the pins of others, in one call."""
+
+    def pin_jobs(self, pins: Mapping[str, Allocation | None]) -> None:
+        """Call :meth:`SchedulingPolicy.pin` for one job after the other; errors as there."""
+
+
 def at_once(policy: object, many: str, one: str) -> Callable[..., None] | None:
     """Return the policy's method `many` (such as ``add_jobs``), or None if `one` (``add_job``) must be called for each.
 

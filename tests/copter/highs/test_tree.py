@@ -18,6 +18,7 @@ from copter.highs import search as module
 from copter.highs.cuts import root_cuts
 from copter.highs.search import Ghost, Search, Warm
 from copter.highs.tree import Point, Program, Report, Task, Tree, given_back, taken
+from copter.problem.linear_program import LinearProgram
 
 pytest.importorskip("highspy")
 INF = np.inf
@@ -246,7 +247,10 @@ def test_cuts_make_a_weak_lp_tell_good_points_and_stay_for_the_next_task() -> No
 
 
 def test_cuts_that_hardly_close_the_gap_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    lp = search_of(set_ups(4, 1))._integer_program()
+    whole = set_ups(4, 1)
+    lp = LinearProgram(
+        whole.cost, whole.matrix, whole.row_lower, whole.row_upper, whole.col_lower, whole.col_upper, whole.integrality
+    )  # fmt: skip
     until = time.perf_counter() + 20.0
     assert root_cuts(lp, until, lambda: False) is not None
     assert root_cuts(lp, until, lambda: True) is None
@@ -256,6 +260,29 @@ def test_cuts_that_hardly_close_the_gap_are_given_up(monkeypatch: pytest.MonkeyP
     assert search.warm.cuts is None
     assert search.warm.cuts_s == INF
     assert not search.is_cut
+
+
+@pytest.mark.parametrize("roots", [0.0, 1e9])
+def test_on_one_processor_branch_and_bound_waits_for_cuts_unless_it_would_come_too_late(
+    monkeypatch: pytest.MonkeyPatch, roots: float
+) -> None:
+    monkeypatch.setattr(module, "available_threads", lambda: 1)
+    monkeypatch.setattr(module, "TREE_ROOTS", roots)
+    monkeypatch.setattr(Search, "over", lambda search: search.left_s < 0.0 or search.beside is not None)
+    begun: list[bool] = []
+    monkeypatch.setattr(Search, "_branch_beside", lambda search: begun.append(search.is_cut))
+    monkeypatch.setattr(Search, "_whole", lambda search, seconds, start: begun.append(search.is_cut))
+    between: list[str] = []
+    monkeypatch.setattr(Search, "_between", lambda search, seconds: between.append("between"))
+    whole, warm = set_ups(8, 0), Warm()
+    task = Task(1, whole, None, None, None, 2.0, 1e-4)
+    search = Search(task, whole, warm, lambda _: False, lambda _: None, lambda _: None)
+    search.run()
+    assert search.is_cut
+    assert warm.root_s > 0.0
+    assert search.x is not None
+    assert (True in begun) == (roots == 0.0)
+    assert (between == ["between"]) == (roots > 0.0)
 
 
 def test_cuts_of_a_request_whose_private_row_has_another_entry_are_not_kept() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from judge import assert_optimal
 
-from copter import InvalidDataError, Model, Session, Status, choose
-from copter.methods import block_round
+from copter import InvalidDataError, Model, Session, Status
+from copter.methods import block_round, choose
 from copter.model.matrix.changes import LEAST_MOST, Changes
 from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program

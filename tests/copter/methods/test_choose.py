@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import copter
-from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status, choose
-from copter.choose import ModelFacts, ProgramFacts
+from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status
+from copter.methods import choose
+from copter.methods.choose import ModelFacts, ProgramFacts
 from copter.problem.solution import Solution
 from tests.copter.by_highs import highs
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import Model, PrivateRows, Session, Settings, choose
+from copter import Model, PrivateRows, Session, Settings
 from copter.highs import process, vertex
 from copter.highs.linear import AT_LOWER, AT_UPPER, BASIC, LinearTask, Vertex, by_highspy, by_scipy
+from copter.methods import choose
 from copter.methods.block_round import BlockRound
 from copter.methods.blocks.basis import entered
 from copter.methods.blocks.program import program_of, whole_matrix

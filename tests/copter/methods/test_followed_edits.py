@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from judge import assert_optimal
 
-from copter import Model, Session, Settings, Status, choose
+from copter import Model, Session, Settings, Status
+from copter.methods import choose
 from copter.methods.blocks import basis, slotted_program
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.slotted_program import SlottedProgram, roomy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import copter.choose
+import copter.methods.choose
 import copter.methods.interior_start
 import copter.methods.proximal.newton
 from copter import Model, Session, Settings, Solution, Status
@@ -76,7 +76,7 @@ def test_interior_points_of_the_whole_come_where_prices_stall(
 
 
 def test_beyond_a_thousand_rows_interior_points_come_first(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copter.choose, "PRICED_ROWS", 79)
+    monkeypatch.setattr(copter.methods.choose, "PRICED_ROWS", 79)
     found = Session(assignment(80, 120), Settings(basis_columns=0)).solve()
     assert found.status is Status.OPTIMAL
     assert tried[:2] == ["blocks", "interior"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import Model, PrivateRows, Session, Settings, Status, choose
+from copter import Model, PrivateRows, Session, Settings, Status
+from copter.methods import choose
 from tests.copter.by_highs import highs
 
 

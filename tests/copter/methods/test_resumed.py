@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import Model, Session, Settings, Status, choose
-from copter.choose import ModelFacts
+from copter import Model, Session, Settings, Status
+from copter.methods import choose
+from copter.methods.choose import ModelFacts
 from copter.methods.simplex.resumed import Resumed
 from copter.methods.simplex.warm_basis import WarmBasis
 from copter.runtime.watch import Watch

@@ -8,7 +8,8 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import Model, PrivateRows, Session, Settings, Status, choose
+from copter import Model, PrivateRows, Session, Settings, Status
+from copter.methods import choose
 from copter.methods.simplex.pivots import Pivots
 from copter.problem.checker import check
 from copter.runtime.watch import Stopped
@@ -162,7 +163,7 @@ def test_moved_bounds_take_a_few_pivots() -> None:
 
 
 def test_a_round_without_work_left_is_solved_by_the_next_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter.choose.SIMPLEX_WORK", 1.0)
+    monkeypatch.setattr("copter.methods.choose.SIMPLEX_WORK", 1.0)
     model = covering(20, 160)
     session = Session(model, Settings(threads=1))
     solution = session.solve()

@@ -138,6 +138,17 @@ def test_the_cheapest_leases_are_the_cheapest(seed: int, horizon: int) -> None:
                 assert price[kind][chosen].sum() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("jobs", "types"), [(0, 1), (1, 2), (60, 3)])
+def test_a_row_is_worth_its_value_without_its_cheapest_leases(jobs: int, types: int) -> None:
+    options, capacity = lease_problem(jobs, 8, 20, seed=jobs, types=types)
+    prices = LeasePrices(np.random.default_rng(jobs).uniform(0.0, 9.0, capacity.shape))
+    costs = [
+        prices.cheapest(kind, last)[0][need]
+        for kind, last, need in zip(options.kind, options.last, options.need, strict=True)
+    ]
+    assert prices.worth(options).tolist() == (options.value - options.gpus * np.array(costs)).tolist()
+
+
 @given(st.integers(0, 10**6), st.integers(1, 2))
 @settings(max_examples=25, deadline=None)
 def test_plans_are_whole_and_within_capacity(seed: int, types: int) -> None:

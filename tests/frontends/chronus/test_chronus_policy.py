@@ -221,6 +221,24 @@ def test_a_job_whose_work_is_done_but_for_rounding_needs_no_lease(begins: bool) 
     assert broken == [("ending", "its deadline is over, and it has not ended")]
 
 
+def test_only_jobs_that_may_have_ended_are_looked_at() -> None:
+    policy = policy_of(8)
+    for number in range(12):
+        add(policy, job_of(f"job-{number}", 1.0), 9.0)
+    policy.plan(0.0)
+    looked_at: list[str] = []
+    ends = policy.book._ends
+    policy.book._ends = lambda records: ends([r for r in records if not looked_at.append(r.job.id)])  # type: ignore
+    policy.update_progress({f"job-{number}": 0.5 for number in range(10)} | {"job-11": 1.0})
+    policy.update_job("job-10", progress=1.0)
+    assert [record.job.id for record in policy.book.ending()] == ["job-10", "job-11"]  # in order of arrival
+    assert looked_at == ["job-11", "job-10"]
+    policy.remove_job("job-10")
+    policy.update_job("job-11", progress=0.25)
+    assert policy.book.ending() == []
+    assert looked_at == ["job-11", "job-10"]
+
+
 def test_a_job_that_ran_all_of_its_time_and_told_nothing_gets_one_more_lease() -> None:
     """Nothing says that it is done: it may have been slower than believed."""
     policy = policy_of(1)

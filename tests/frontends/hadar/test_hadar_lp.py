@@ -7,10 +7,13 @@ import pytest
 from hadar_instances import by_highs, paper_form, random_round, threshold_form
 from plan_checks import optimum
 
-from copter import Settings
+from copter import Settings, Status
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policies.hadar.formulation import HadarFormulation, bundle_values
 from copter_frontends.policies.hadar.round_values import RoundTerms
 from copter_frontends.policies.hadar.shim import Draft, HadarShim
+from copter_frontends.policy_kit.throughputs import ThroughputTable
+from copter_frontends.vocabulary import Cluster, Job
 
 FEW, MANY = range(0, 300, 13), range(300)  # of every utility, with jobs that have GPUs and without
 
@@ -137,3 +140,21 @@ def test_shares_are_each_jobs_values_and_its_mixture_s_apart() -> None:
             assert shares.own[row] == own
             mixtures += own > 0.0
     assert mixtures >= 2
+
+
+def test_a_round_of_many_columns_is_solved_by_pivots_from_the_last_ones_basis() -> None:
+    types = [f"gpu-{n}" for n in range(9)]
+    rates = ThroughputTable(
+        {f"app-{n}": {kind: 2.0 - 0.01 * n * at for at, kind in enumerate(types)} for n in range(7)}
+    )
+    policy = HadarPolicy(Cluster.of(dict.fromkeys(types, (25, 4))), rates)
+    policy.add_jobs([Job(f"j{n}", f"app-{n % 7}", 60.0 * n, 1e6 + 1e3 * n, 1 + n % 4) for n in range(4600)])
+    form, methods = policy.formulation, list[str]()
+    for turn in range(3):
+        policy.update_progress({f"j{n}": 0.3 * turn for n in range(100 * turn, 4600, 3)})
+        form.refresh(policy.terms(3e5 + 1e4 * turn))
+        solution = form.solve()
+        assert solution.status is Status.OPTIMAL
+        methods.append(solution.method)
+    assert form.model.n_columns > Settings().basis_columns
+    assert methods[1:] == ["basis", "basis"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from copter import Settings
 from copter.errors import InternalError, SettingsError
 from copter_frontends.policies.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator
+from copter_frontends.policies.hadar.formulation import MOST_COLUMNS
 from copter_frontends.policies.hadar.horizon import Horizon
 from copter_frontends.policies.hadar.online import OnlineRule
 from copter_frontends.policies.hadar.shim import HadarShim
@@ -129,7 +131,8 @@ def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     given = policy_of(
         settings=settings, shim=shim, rule=rule, horizon=horizon, utility=utility, estimator=estimator, round_s=60.0
     )
-    assert given.formulation.session.settings == given.ahead.session.settings == settings
+    assert given.ahead.session.settings == settings
+    assert given.formulation.session.settings == replace(settings, basis_columns=MOST_COLUMNS)
     assert (given.shim, given.rule, given.estimator) == (shim, rule, estimator)
     assert given.formulation.utility is utility
     assert given.ahead.horizon is horizon
@@ -137,7 +140,7 @@ def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     assert (plain.mode, plain.round_s, plain.restart_s, plain.spread_cost) == ("lp", 360.0, 10.0, 0.05)
     assert plain.compare_prices is False
     assert isinstance(plain.formulation.utility, AverageJct)
-    assert plain.formulation.session.settings == Settings()
+    assert plain.formulation.session.settings == replace(Settings(), basis_columns=MOST_COLUMNS)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from copter_frontends.policies.hare.list_kernel import list_schedule
 from copter_frontends.policies.hare.repair import fill, filled_means, repaired, shrink
 from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_rounds
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
-from copter_frontends.policies.hare.solver import RelaxationSolver
+from copter_frontends.policies.hare.solver import FILLS, RelaxationSolver
+from copter_frontends.policies.hare.standing import Standing
 from copter_frontends.policies.hare.task_book import TaskBook
 from copter_frontends.policies.hare.task_policy import FAR_CHUNKS, WORTH, HareTaskPolicy, smith_means
 from copter_frontends.policies.hare.task_times import JobTimes
@@ -71,6 +72,47 @@ def test_the_relaxation_lies_between_two_numbers_that_are_known_without_it(seed:
     assert low <= found.bound * (1 + 1e-12)
     assert found.bound <= high * (1 + 1e-9)
     assert found.objective <= high * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_the_upper_number_comes_down_if_asked_to(seed: int) -> None:
+    instance = drawn_instance(seed, 200, dict.fromkeys(GPUS, 60))
+    grid, solver = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)), RelaxationSolver()
+    low, high = solver.range_of(instance, grid)
+    assert solver.range_of(instance, grid, lambda low: high - low) == (low, high)
+    asked: list[float] = []
+
+    def nothing(low: float) -> float:
+        asked.append(low)
+        return 0.0
+
+    near = solver.range_of(instance, grid, nothing)
+    assert near[0] == low
+    assert len(asked) == FILLS
+    assert solver.solve(instance, grid).bound <= near[1] < high
+
+
+def test_without_prices_a_kept_point_that_is_near_enough_needs_no_program() -> None:
+    instance = drawn_instance(2, 60, dict.fromkeys(GPUS, 8))
+    grid, solver = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)), RelaxationSolver()
+    found = solver.solve(instance, grid)
+    assert found.passes > 0
+    kept = solver._kept
+    assert kept is not None
+    bound = Relaxation.of(instance, grid).constant
+    standing = Standing.at_prices(
+        Relaxation.of(instance, grid).in_units(solver._unit_s, solver._unit_weight),
+        np.zeros_like(found.price),
+        kept.standing.lam,
+        kept.standing.nu,
+    )
+    kept.standing = dataclasses.replace(standing, v=kept.standing.v, value=kept.standing.value)
+    far = (found.objective - bound) / found.objective
+    again = solver.solve(instance, grid, tolerance=1.001 * far)
+    assert again.passes == 0
+    assert again.warm
+    assert again.objective == pytest.approx(found.objective)
+    assert again.bound == pytest.approx(bound)
 
 
 def test_a_grid_without_room_says_nothing_about_the_upper_number() -> None:

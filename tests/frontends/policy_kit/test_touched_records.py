@@ -79,6 +79,8 @@ POLICIES: dict[str, Callable[[Cluster], SchedulingPolicy]] = {
 }
 A_JOB = {"hops": 6}
 """Records that a round reads of each job that waits, where it reads any: priorities of Hops grow with time."""
+A_JOB_WITH_NEWS = {"hops": 10}
+"""The same where GPUs became idle: Hops orders its whole queue by these priorities."""
 
 
 def made(name: str, waiting: int) -> SchedulingPolicy:
@@ -110,3 +112,38 @@ def test_a_round_without_news_reads_no_record_of_a_job_that_waits(name: str, wai
     assert touched.keys() & ran
     most = ROUNDS * (1 + A_JOB.get(name, 0) * waiting)  # one a round, to see that some wait
     assert sum(touched[job] for job in touched.keys() - ran) <= most
+
+
+def jobs_of(policy: Any, name: str) -> set[str]:
+    """The ids of all jobs that a policy knows."""
+    return set(policy.formulation.jobs if name == "sia" else policy.book.ids if name == "hadar" else policy.jobs)
+
+
+def touched_by_news(name: str, waiting: int) -> int:
+    """Records of waiting jobs that rounds read in which one job ends, one comes, one is pinned, others progress."""
+    policy: Any = made(name, waiting)
+    held, touched, ran, came = policy.plan(2 * policy.round_s).allocations, Counter[str](), set[str](), set[str]()
+    for number in range(3, 3 + ROUNDS):
+        counted(policy, jobs_of(policy, name), touched, set())
+        gone, *stay = held
+        ran |= held.keys()
+        policy.remove_jobs([gone])
+        new = Job(f"new-{number}", "cifar10", number * policy.round_s, 1e12, 4, min_gpus=4, max_gpus=4)
+        policy.add_jobs([new])
+        came.add(new.id)
+        policy.update_progress(dict.fromkeys(stay, number / 100))
+        policy.update_jobs({stay[0]: {"restarts": 1}})
+        for pin in (held[stay[-1]], None):
+            policy.pin(stay[-1], pin)
+        held = policy.plan(number * policy.round_s).allocations
+        assert held.keys() - stay, "another job has the GPUs"
+        ran |= held.keys()
+    assert touched.keys() & ran
+    return sum(touched[job] for job in touched.keys() - ran - came)
+
+
+@pytest.mark.parametrize("name", ["sia", "hadar", "hops"])
+@settings(max_examples=5, deadline=None)
+@given(waiting=st.integers(20, 200))
+def test_a_round_with_news_reads_records_in_proportion_to_the_news(name: str, waiting: int) -> None:
+    assert touched_by_news(name, waiting) <= ROUNDS * A_JOB_WITH_NEWS.get(name, 0) * waiting

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
+NEARLY = 0.999
+"""A job with no less of its time over in some mode may have ended; no other has, unless its work is very short."""
 
 
 class Standing(str, Enum):
@@ -123,21 +126,31 @@ class SloRecord:
     @classmethod
     def of_many(cls, records: Sequence[tuple[Job, StepReward, tuple[Mode, ...], ModeTimes, float]]) -> list[SloRecord]:
         """Build records from what :meth:`of` is given."""
-        made = [cls(job, reward, modes, times, times.done(progress)) for job, reward, modes, times, progress in records]
-        modes = np.array([mode for record in made for mode in record.modes]).reshape(-1, len(Mode._fields))
-        steps = [
-            (step, record.job.submit_s + time_s, value - record.reward.floor)
-            for record in made
-            for step, (time_s, value) in enumerate(record.reward.steps)
-        ]
+        fresh = dict[int, Floats]()  # what is over of jobs alike of which nothing is done: one array for all
+        made = []
+        for job, reward, modes, times, progress in records:
+            if progress > 0.0:
+                done = times.done(progress)
+            else:
+                own = fresh.get(id(times))
+                done = fresh[id(times)] = times.done(progress) if own is None else own
+            made.append(cls(job, reward, modes, times, done))
         many = np.array([len(record.modes) for record in made], dtype=np.int64)
         each = np.array([len(record.reward.steps) for record in made], dtype=np.int64)
+        flat = chain.from_iterable(chain.from_iterable([record.modes for record in made]))
+        mode_table = np.fromiter(flat, np.float64).reshape(-1, len(Mode._fields))
+        flat = chain.from_iterable(chain.from_iterable([record.reward.steps for record in made]))
+        time_s, value = np.fromiter(flat, np.float64).reshape(-1, 2).T
+        job_of = np.repeat(np.arange(len(made)), each)
+        time_s = np.array([record.job.submit_s for record in made])[job_of] + time_s
+        value = value - np.array([record.reward.floor for record in made])[job_of]
+        steps = np.column_stack((np.arange(len(job_of)) - (np.cumsum(each) - each)[job_of], time_s, value))
         ends = np.cumsum(many * each)
         owner = np.repeat(np.arange(len(made)), many * each)
         within = np.arange(len(owner)) - np.repeat(ends - many * each, many * each)
         number = within // each[owner]
-        mode = modes[(np.cumsum(many) - many)[owner] + number]
-        step = np.array(steps).reshape(-1, 3)[(np.cumsum(each) - each)[owner] + within % each[owner]]
+        mode = mode_table[(np.cumsum(many) - many)[owner] + number]
+        step = steps[(np.cumsum(each) - each)[owner] + within % each[owner]]
         kind, _, taken, total_s, restart_s = mode.T
         table = np.column_stack((number, kind, taken, total_s, step, restart_s))
         begin = 0
@@ -244,6 +257,7 @@ class SloBook:
         self.records: dict[str, SloRecord] = {}
         self._plans = 0
         self._changed: list[str] = []  # jobs whose leases have changed since the last plan was stored
+        self._nearly: dict[str, None] = {}  # jobs of which nearly all is over in some mode
         self._promised: PromisedGpus | None = None  # totals of the records' leases
 
     @property
@@ -259,13 +273,28 @@ class SloBook:
     def consider(self, record: SloRecord) -> None:
         """Add a job; the next cycle decides about it."""
         self.records[record.job.id] = record
+        self.progressed(record, record.done)
 
     def remove(self, job_id: str) -> None:
         """Delete a job, if known, and free its leases."""
         record = self.records.pop(job_id, None)
+        self._nearly.pop(job_id, None)
         if record is not None and record.promised >= 0:
             self._changed.append(job_id)
             self._note(record, record.leases, -1)
+
+    def progressed(self, record: SloRecord, done: Floats) -> None:
+        """Store how much of a job's time is over in each mode."""
+        record.done = done
+        short_s = min([mode.total_s for mode in record.modes], default=np.inf)
+        self._note_nearly(record, (len(done) and done.max() >= NEARLY) or short_s * (1.0 - NEARLY) <= SAME_S)
+
+    def _note_nearly(self, record: SloRecord, nearly: bool) -> None:
+        """Note whether a job may have ended; one that is not here any more is left out."""
+        if nearly and self.records.get(record.job.id) is record:
+            self._nearly[record.job.id] = None
+        else:
+            self._nearly.pop(record.job.id, None)
 
     def progress_of(self, progress: Mapping[str, float]) -> None:
         """Store how much of their time is over for jobs with this progress; jobs that are not here are left out."""
@@ -276,8 +305,11 @@ class SloBook:
                 alike.setdefault(id(record.times), []).append(record)
         for records in alike.values():
             done = records[0].times.done_of(np.array([progress[record.job.id] for record in records]))
-            for record, own in zip(records, done, strict=True):
+            nearly = np.asarray((done >= NEARLY).any(axis=1)).tolist()
+            for record, own, over in zip(records, done, nearly, strict=True):
                 record.done = own
+                if over:
+                    self._nearly[record.job.id] = None
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Return the jobs that have a lease."""
@@ -331,11 +363,15 @@ class SloBook:
         return bool(self._ends((record,)))
 
     def ending(self) -> list[SloRecord]:
-        """Return the promised jobs whose work is done."""
-        return self._ends(self.records.values())
+        """Return the promised jobs whose work is done, in order of arrival; only those that may be are looked at."""
+        found = self._ends(map(self.records.__getitem__, self._nearly))
+        if len(found) < 2:
+            return found
+        over = {record.job.id for record in found}
+        return [self.records[job_id] for job_id in filter(over.__contains__, self.records)]
 
     def _ends(self, records: Iterable[SloRecord]) -> list[SloRecord]:
-        """Return the jobs of :meth:`only_ends`; all promised jobs are looked at in every round, so in one loop."""
+        """Return those of the jobs that :meth:`only_ends` is true of."""
         promised = [record for record in records if record.promised >= 0]
         return [r for r in promised if (1.0 - r.done.item(r.mode)) * r.modes[r.mode].total_s <= SAME_S]
 

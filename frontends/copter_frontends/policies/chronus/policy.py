@@ -48,7 +48,7 @@ from copter_frontends.policy_kit import (
     requested_gpus,
 )
 from copter_frontends.policy_kit.deadlines import NO_REWARDS, Rewards, StepReward, rewards_for
-from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # the user is notified if declared and profiled time differ by at least this factor
 LP_SHARE = 0.5  # share of a plan's time limit for the LP; rounding to whole leases and assigning nodes need the rest
@@ -343,7 +343,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.spot.progressed(job_id, self.service[job_id].progress)
         if job_id in self.book.records:
             record = self.book.records[job_id]
-            record.done = record.times.done(self.service[job_id].progress)
+            self.book.progressed(record, record.times.done(self.service[job_id].progress))
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
@@ -431,10 +431,15 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then all others."""
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
-        self.release_all(list(before))
-        placed = self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs)  # takes the nodes
-        self.held.update(placed)
-        self.note_gpus(placed, [allocation.gpus for allocation in placed.values()])
+        self.nodes.give_all(map(self.held.pop, before))
+        placed: dict[str, Allocation] = {}
+        try:
+            placed = self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs)  # takes the nodes
+        finally:  # most jobs stay: only what changes is noted
+            self.held.update(placed)
+            self.note_gpus([job_id for job_id in before if job_id not in placed], 0)
+            changed = {job_id: given.gpus for job_id, given in placed.items() if (given is not before.get(job_id))}
+            self.note_gpus(changed, list(changed.values()))
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job (:class:`.JobModes`)."""

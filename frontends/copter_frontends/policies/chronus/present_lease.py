@@ -77,7 +77,7 @@ class PresentLease:
                 restart_s = max(self.grid.restart_s, record.modes[record.mode].restart_s)
                 done = max(self.grid.lease_s - late_s - restart_s, 0.0) / total_s
                 done = min(record.time_done + done, 1.0 - UNKNOWN_S / total_s)
-                record.done = record.times.after(record.mode, done)
+                self.book.progressed(record, record.times.after(record.mode, done))
         self._reported.clear()
 
     def begin(self, lease: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,8 +42,15 @@ class LeasePrices:
     def worth(self, options: Options) -> Floats:
         """Return each row's value minus the price of its cheapest leases."""
         cost = np.empty(len(options.job))
-        for (kind, last), rows in self._alike(options, np.arange(len(options.job))):
-            cost[rows] = self.cheapest(kind, last)[0][options.need[rows]]
+        narrow = options.last.astype(np.uint16 if self.price.shape[1] < 2**16 else np.int64)  # sorted by their digits
+        order = np.argsort(narrow, kind="stable")
+        sorted_last = options.last[order]
+        first = np.flatnonzero(np.diff(sorted_last, prepend=-1))
+        for begin, end in pairwise((*first.tolist(), len(order))):
+            last, rows = int(sorted_last[begin]), order[begin:end]
+            sums = np.zeros((len(self.price), last + 1))  # of the cheapest of each type's first leases
+            np.cumsum(np.sort(self.price[:, :last], axis=1), axis=1, out=sums[:, 1:])
+            cost[rows] = sums[options.kind[rows], options.need[rows]]
         return np.asarray(options.value - options.gpus * cost)
 
     def _alike(self, options: Options, rows: Ints) -> Iterator[tuple[tuple[int, int], Ints]]:

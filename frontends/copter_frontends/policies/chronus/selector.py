@@ -177,8 +177,10 @@ class Selector:
         if begins:
             self._left_shift(records, draft, running, queue)
         self.book.give(records, draft, first, keep=not begins)
-        every = self.book.records.values()
-        past = sum([r.value for r in every]) - sum([r.value for r in records]) if len(records) < len(every) else 0.0
+        past = 0.0
+        if len(records) < len(self.book.records):
+            planned = set(map(id, records))
+            past = sum([r.value for r in self.book.records.values() if id(r) not in planned])
         self._decide(records, draft, now_s, fresh)
         self.gpus_lost, self._failed = False, 0
         self._held = HeldLeases.of_draft(records, draft, self.book, first)

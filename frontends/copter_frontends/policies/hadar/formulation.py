@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 
 # the scale is kept while the largest value is in this range, so that unchanged values need not be sent
 SMALLEST, LARGEST = 1 / 16, 16.0
+MOST_COLUMNS = 200_000  # up to this many columns, a round's changes are solved faster by pivots than by prices
 IDLE = "idle GPUs"  # first part of the ids of requests that keep GPUs idle at posted prices (H10)
 
 
@@ -48,6 +49,7 @@ class HadarFormulation:
     capacity : int64 array (types,)
     utility : Utility
     settings : copter.Settings
+        Its `basis_columns` counts as at least :data:`MOST_COLUMNS`.
 
     Attributes
     ----------
@@ -67,7 +69,8 @@ class HadarFormulation:
         self._model = Model(sense="max")
         for name, count in zip(self.types, self.capacity.tolist(), strict=True):
             self._model.add_resource(name, count)
-        self.session = Session(self._model, settings)
+        most_columns = max(settings.basis_columns, MOST_COLUMNS)
+        self.session = Session(self._model, replace(settings, basis_columns=most_columns))
         self._gone: list[str] = []  # removed jobs that are still in the model
         self.values: RoundValues | None = None
         self.scale = 1.0
@@ -271,9 +274,11 @@ class HadarFormulation:
         requests, at, column, value = solution.by_column()
         some = np.flatnonzero(value)  # jobs that get nothing are not looked up
         at, column, value = at[some], column[some], value[some]
-        used, at = np.unique(at, return_inverse=True)
-        rows = [index.get(str(requests[request]), -1) for request in used.tolist()]
-        row = np.array(rows, dtype=np.intp)[at]
+        used = np.zeros(len(requests), dtype=bool)
+        used[at] = True
+        rows, having = np.full(len(requests), -1, dtype=np.intp), np.flatnonzero(used)
+        rows[having] = [index.get(requests[at], -1) for at in having.tolist()]  # type: ignore[call-overload]
+        row = rows[at]
         of_type = np.flatnonzero((row >= 0) & (column < kinds))
         x[row[of_type], column[of_type]] = value[of_type]
         of_held = np.flatnonzero((row >= 0) & (column == kinds))

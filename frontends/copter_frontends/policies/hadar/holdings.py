@@ -35,15 +35,20 @@ class Holdings:
         """Store the allocations of a placement whose servers are already taken; only `changed` jobs are visited."""
         self.held = now
         book, kinds = self.formulation.book, {name: q for q, name in enumerate(self.servers.types)}
-        jobs = sorted(changed)
-        rows = np.array([book.row(job_id) for job_id in jobs], dtype=np.intp)
-        held, spread = np.zeros((len(jobs), len(kinds)), dtype=np.int64), np.zeros(len(jobs), dtype=bool)
-        for at, job_id in enumerate(jobs):
-            allocation = now.get(job_id)
-            if allocation is not None:
+        rows = np.fromiter(map(book.index.__getitem__, changed), dtype=np.intp, count=len(changed))
+        held, spread = np.zeros((len(rows), len(kinds)), dtype=np.int64), np.zeros(len(rows), dtype=bool)
+        parts = list[tuple[int, int, int]]()  # which of the jobs, type, GPUs
+        for at, allocation in enumerate(map(now.get, changed)):
+            if allocation is None:
+                continue
+            if len(allocation.nodes) > 1:
                 spread[at] = self.servers.is_spread(allocation)
-                for name, gpus in allocation.mixture or ((allocation.gpu_type, allocation.gpus),):
-                    held[at, kinds[name]] = gpus
+            if allocation.mixture:
+                parts += [(at, kinds[name], gpus) for name, gpus in allocation.mixture]
+            else:
+                parts.append((at, kinds[allocation.gpu_type], allocation.gpus))
+        which, kind, gpus = np.array(parts, dtype=np.int64).reshape(-1, 3).T
+        held[which, kind] = gpus
         self.formulation.hold_many(rows, held, spread)
 
     def release(self, job_id: str) -> None:
@@ -53,12 +58,11 @@ class Holdings:
             self.servers.give(allocation)
             self._tell(job_id, None)
 
-    def remove_job(self, job_id: str) -> None:
-        """Release a job's GPUs and its pin; the caller removes the job from the formulation."""
-        allocation = self.held.pop(job_id, None)
-        if allocation is not None:
-            self.servers.give(allocation)
-        self.pins.pop(job_id, None)
+    def remove_jobs(self, job_ids: Collection[str]) -> None:
+        """Release jobs' GPUs and their pins; the caller removes the jobs from the formulation."""
+        self.servers.nodes.give_all(map(self.held.pop, filter(self.held.__contains__, job_ids)))
+        for job_id in filter(self.pins.__contains__, job_ids):
+            del self.pins[job_id]
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to an allocation; unpinned jobs in its way lose their GPUs. None ends the pin.

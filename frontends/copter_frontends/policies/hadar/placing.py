@@ -120,12 +120,9 @@ class Placement:
         if wanted is not None:  # equal GPUs may be on other servers
             same = np.flatnonzero(~leave & book.held.any(axis=1)).tolist()
             leave[[row for row in same if wanted.get(row) != self.now.get(book.ids[row])]] = True
-        for row in np.flatnonzero(leave).tolist():
-            job_id = book.ids[row]
-            self.changed.add(job_id)
-            allocation = self.now.pop(job_id, None)
-            if allocation is not None:
-                self.servers.give(allocation)
+        leaving = book.ids_at(np.flatnonzero(leave))
+        self.changed.update(leaving)
+        self.servers.nodes.give_all(map(self.now.pop, filter(self.now.__contains__, leaving)))
         pending = np.flatnonzero(leave & draft.bundles.any(axis=1))
         bundles = draft.bundles[pending]
         kinds = np.where((bundles > 0).sum(axis=1) == 1, bundles.argmax(axis=1), -1)  # of several types: -1

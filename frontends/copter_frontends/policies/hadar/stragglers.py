@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,9 +78,10 @@ class Stragglers:
         if bool(book.known[row, kind]) and not (elsewhere or returned) and self._others(held, nodes | self._slow()):
             self.found[job_id] = Straggler(held.gpu_type, full, told, nodes)
 
-    def forget(self, job_id: str) -> None:
-        """Delete a job."""
-        self.found.pop(job_id, None)
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """Delete jobs."""
+        for job_id in filter(self.found.__contains__, job_ids):
+            del self.found[job_id]
 
     def avoided(self) -> dict[str, frozenset[str]]:
         """Return, for each straggler, the servers to avoid if others are free: those on which a job was slow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,10 @@ AIM = 0.1  # error allowed to the first pass, as a share of the gap
 ENGINE_AIM = 1e-3  # assumed relative error of the engine's solution, as a multiple of its tolerance
 ENGINE_TOLERANCES = (1e-8, 0.1)  # smallest and largest relative tolerance set in the engine
 JUNK = 1e-7  # a repair sets columns below this share of their upper limit to zero
+FILLS, HURRY, LITTLE = 6, 1.6, 0.75
+"""Most fills of the GPUs before a program is solved; how much more urgent jobs with a small excess are in the next one;
+and their share of the jobs with an excess.
+"""
 SAMPLE, SAMPLED = (
     4,
     400,
@@ -134,19 +139,32 @@ class RelaxationSolver:
         self._unit_s, self._unit_weight = 1.0, 1.0
         self.last_price: Floats | None = None  # prices of the engine's last solve, even if their bound is not the best
 
-    def range_of(self, instance: HareInstance, grid: TimeGrid) -> tuple[float, float]:
+    def range_of(
+        self, instance: HareInstance, grid: TimeGrid, enough: Callable[[float], float] | None = None
+    ) -> tuple[float, float]:
         """Return two numbers between which the relaxation's value is, without solving it.
 
         The lower one is the bound without prices, sum w F (HR11 at y = 0); the upper one is the value of a point that
-        fills the GPUs by weight per GPU second of work. It is infinite if the grid has no room.
+        fills the GPUs by weight per GPU second of work. It is infinite if the grid has no room. If `enough` is given, a
+        function of the lower number, and the numbers differ by more than it returns, the GPUs are filled again a few
+        times, with the jobs that have a small excess sooner.
         """
         if instance.n_jobs == 0:
             return 0.0, 0.0
         data = Relaxation.of(instance, grid)
-        mean = filled_means(data, data.weight * data.alpha.max(axis=1))
-        if mean is None:
-            return data.constant, np.inf
-        return data.constant, data.constant + float(data.weight @ np.maximum(data.excess + mean, 0.0))
+        urgency, low, best = data.weight * data.alpha.max(axis=1), data.constant, np.inf
+        for _ in range(1 if enough is None else FILLS):
+            mean = filled_means(data, urgency)
+            if mean is None:
+                break
+            late = data.excess + mean
+            best = min(best, low + float(data.weight @ np.maximum(late, 0.0)))
+            if enough is None or best - low <= max(enough(low), 0.0):
+                break
+            hurry = late > 0.0  # somewhere, as the two numbers differ
+            hurry &= late <= np.quantile(late[hurry], LITTLE)
+            urgency = np.where(hurry, HURRY * urgency, urgency)
+        return low, best
 
     def solve(
         self,
@@ -193,9 +211,10 @@ class RelaxationSolver:
             standing = solve.filled()
             if standing.gap > enough:
                 kept = self._kept
-                moved = solve.from_kept(kept) if kept is not None and kept.standing.price.any() else None
-                warm = moved is not None
-                standing = standing.better(solve.prices_of_sample() if moved is None else moved)
+                moved = None if kept is None else solve.from_kept(kept)
+                # without prices the kept point may be near enough, but there is nothing to start a solve from
+                warm = moved is not None and (bool(moved.price.any()) or moved.gap <= enough)
+                standing = standing.better(moved if moved is not None and warm else solve.prices_of_sample())
             result = solve.run(standing, warm)
         self._kept, self.last_price = _Kept(instance.jobs, grid, origin_s, result), solve.price
         return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)

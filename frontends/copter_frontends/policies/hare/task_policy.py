@@ -371,7 +371,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         part, shift = replace(instance, arrival_s=instance.arrival_s - zero_s), zero_s * float(instance.weight.sum())
         tolerance = 0.0
         if self.relaxation == "worthwhile":
-            low, high = self.solver.range_of(part, self.grid)
+            low, high = self.solver.range_of(part, self.grid, lambda low: WORTH * (value - shift - low))
             enough = WORTH * (value - shift - low)
             tolerance = min(max(enough, 0.0) / max(high, 1e-300), LOOSE)
             if high - low <= enough:

@@ -127,8 +127,12 @@ class GroupFormulation:
                     fresh[job] = offers[job]
             self.model.remove_requests([job for job in known if job not in wishes or job in fresh])
             self.model.update_costs(list(moved), list(moved.values()))
+            alike = dict[bytes, list[str]]()
             for job, each in fresh.items():
-                self.model.add_request(job, each.gain, template=self._template(each), integer=True)
+                alike.setdefault(each.key, []).append(job)
+            for jobs in alike.values():
+                gains = [fresh[job].gain for job in jobs]
+                self.model.add_requests(jobs, gains, template=self._template(fresh[jobs[0]]), integer=True)
             self._weigh(wishes, list(offers.values()))
         self.wishes = dict(wishes)
         if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:

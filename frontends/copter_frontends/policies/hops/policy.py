@@ -149,6 +149,24 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             self.book.add(job, self.groups, requirements)
         super().add_job(job)
 
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job; on an error none is added."""
+        self._regroup()
+        groups, noted = self.groups, list[str]()
+        try:
+            for job in jobs:
+                if job.id not in self.jobs and job.id not in self.book.offers:  # the queue refuses the others
+                    self.book.add(job, groups)
+                    noted.append(job.id)
+            self.enqueue(jobs)
+        except Exception:
+            for job_id in noted:
+                self.book.remove(job_id)
+            raise
+
+    def require_room(self, jobs: Sequence[Job]) -> None:
+        """Do nothing: the book has refused jobs for which the present servers have no room."""
+
     def sizes(self, job: Job) -> Iterable[int]:
         """Return the requirement set."""
         known = self.book.requirements.get(job.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import isfinite, sqrt
 from typing import Literal
@@ -87,11 +88,16 @@ class RequirementSet:
 
 def requirements_of(job: Job) -> RequirementSet:
     """Return a job's requirement set: its fixed GPUs, equal steps to its maximum, or only its request."""
-    if job.gpus is not None:
-        return RequirementSet((job.gpus,))
-    if job.max_gpus is not None:
-        return RequirementSet.between(job.min_gpus, job.max_gpus)
-    return RequirementSet((max(job.requested_gpus, job.min_gpus),))
+    least, most = (job.gpus, job.gpus) if job.gpus is not None else (job.min_gpus, job.max_gpus)
+    if most is None:
+        least = most = max(job.requested_gpus, job.min_gpus)
+    return _between(least, most)
+
+
+@lru_cache(maxsize=4096)
+def _between(least: int, most: int) -> RequirementSet:
+    """Return :meth:`RequirementSet.between`, cached for jobs that ask for the same."""
+    return RequirementSet.between(least, most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from copter import Model, Session, Settings, Solution
 from copter.errors import SettingsError
 from copter_frontends.goodput import application_of
 from copter_frontends.goodput.hints import TrainingHints
-from copter_frontends.policies.sia.column_sets import ColumnSets
+from copter_frontends.policies.sia.column_sets import ColumnSet, ColumnSets
 from copter_frontends.policies.sia.estimator import HintedGoodput
 from copter_frontends.policies.sia.job_bases import Base, JobBases
-from copter_frontends.policies.sia.job_book import IDLE, JobBook, JobState
+from copter_frontends.policies.sia.job_book import IDLE, NUMBERS, JobBook, JobState
 from copter_frontends.policies.sia.joining import Joining
 from copter_frontends.policies.sia.objective import INVALID_VALUE, SiaObjective, restart_factors
 from copter_frontends.policies.sia.shared_rows import SharedRow
@@ -29,6 +29,7 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     UnknownGpuTypeError,
+    UnknownJobError,
 )
 from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
 
@@ -42,7 +43,7 @@ TIE_SPREAD, TIE_TURN = (
 )  # steps decrease by up to this share in order of arrival, over this number of jobs
 # factor between priority classes; for p < 0 it exceeds the ratio of any two values of one class (S9)
 PRIORITY_FACTOR = 100.0
-NO_COLUMNS = np.zeros(0, dtype=np.int32)
+NO_VALUES, NO_COLUMNS = np.zeros(0), np.zeros(0, dtype=np.int32)
 LEAST_FACTOR = 1e-3  # jobs with smaller restart factors are sent as whole arrays, not as a scale
 
 
@@ -69,6 +70,8 @@ class SiaFormulation:
     ----------
     stranded : set of str
         Jobs that cannot run on the present capacity and wait for more.
+    arrivals : int
+        Jobs added so far, on whose number the ties of the next ones depend.
     """
 
     def __init__(
@@ -104,8 +107,8 @@ class SiaFormulation:
         self.session = Session(self._model, settings)
         self.jobs = JobBook()
         self.stranded: set[str] = set()
-        self._arrivals = 0
-        self._ends: dict[str, list[float]] = {}
+        self.arrivals = 0
+        self._phases: dict[str, tuple[list[float], int]] = {}
         self.preference = self._preference()
         self.has_preference = bool(self.preference.any())
         self._follow_capacity()
@@ -126,36 +129,64 @@ class SiaFormulation:
         DuplicateJobError, InvalidJobError
             If the id is already known; if the job fits nowhere at present, unless it `may_wait` for capacity.
         """
-        self.jobs.require_new(job.id)
-        application_of(job.application, self.goodput.applications)
-        facts = self.goodput.applications[job.application]
-        restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
-        rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
-        limits, live = self.bases.numbered(job)
-        state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
-        state.rows, state.limits = rows, limits
-        state.phase = self.goodput.phase(job.application, 0.0)
-        state.ends = self._ends_of(job.application)
-        numbers = self.jobs.numbers[state.row]
-        numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
-        numbers["tie_scale"] = 1.0 + TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
+        self.add_jobs((job,), may_wait)
+
+    def add_jobs(self, jobs: Sequence[Job], may_wait: bool = False) -> None:
+        """Do :meth:`add_job` for each job; on an error none is added."""
+        if not jobs:
+            return
+        self.jobs.require_new_all([job.id for job in jobs])
+        states, bases, sets, stranded = list[JobState](), list[Base](), list[ColumnSet](), list[str]()
+        of_limits = dict[tuple[int, tuple[int, ...]], ColumnSet]()  # -1, a goodput of a job's own, is not among them
+        for job, row in zip(jobs, self.jobs.new_rows(len(jobs)), strict=True):
+            application_of(job.application, self.goodput.applications)
+            rows = tuple(at for at, each in enumerate(self.rows) if each.tenant in (None, job.tenant))
+            limits, live = self.bases.numbered(job)
+            own = of_limits.get((limits, rows))
+            columns = np.flatnonzero(live) if own is None else own.columns
+            state = JobState(job, row, NO_VALUES, columns, NO_VALUES, NO_COLUMNS, limits, rows)
+            state.ends, state.phase = self._phases_of(job.application)
+            base = self._base_of(state, may_wait)
+            if base is None:
+                base = self._nowhere(state)
+                stranded.append(job.id)
+            if own is None:
+                own = self.column_sets.of(live, self._model, rows)
+                if limits >= 0:
+                    of_limits[limits, rows] = own
+            state.base, state.live_base, state.columns, state.local = base.values, base.live, own.columns, own.local
+            states.append(state)
+            bases.append(base)
+            sets.append(own)
+        worths = [self._worth(job) for job in jobs]
+        turns = np.arange(self.arrivals, self.arrivals + len(jobs)) % TIE_TURN
+        tie_scales = 1.0 + TIE_SPREAD * (1.0 - turns / TIE_TURN)
+        values = list(map(self._first_values, states, worths, tie_scales.tolist()))
+        self._joining.add_all([job.id for job in jobs], [own.template for own in sets], values)
+        numbers = np.zeros(len(jobs), dtype=NUMBERS)
+        numbers["submit_s"], numbers["restart_cost_s"] = [job.submit_s for job in jobs], self._restarts_s(jobs)
+        numbers["worth"], numbers["tie_scale"] = worths, tie_scales
         numbers["factor"], numbers["column"], numbers["own_local"], numbers["pinned"] = 1.0, IDLE, IDLE, IDLE
         numbers["scale"], numbers["offset"] = self.objective.scale_and_offset(1.0)
-        self._rebase(state, may_wait)
-        own = self.column_sets.of(live, self._model, rows)
-        state.columns, state.local = own.columns, own.local
-        self._joining.add(job.id, own.template, self._first_values(state))
-        numbers = self.jobs.numbers[state.row]
-        numbers["clamped"], numbers["stale"] = True, False
-        self.jobs.keep(state)
-        self._arrivals += 1
+        numbers["smallest"], numbers["holed"] = [base.smallest for base in bases], [base.holed for base in bases]
+        numbers["rebased"] = numbers["clamped"] = True
+        self.jobs.keep_all(states, numbers)
+        self.stranded.update(stranded)
+        self.arrivals += len(jobs)
 
     def remove_job(self, job_id: str) -> None:
         """Remove a job's columns; raises UnknownJobError."""
-        self.state(job_id)
-        self._joining.remove(job_id)
-        self.jobs.forget(job_id)
-        self.stranded.discard(job_id)
+        self.remove_jobs((job_id,))
+
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Do :meth:`remove_job` for each job; if one is unknown or named twice, none is removed."""
+        self.jobs.states(job_ids)
+        if len(set(job_ids)) < len(job_ids):
+            raise UnknownJobError(f"of {len(job_ids)} jobs to be removed some are named twice")
+        for job_id in job_ids:
+            self._joining.remove(job_id)
+            self.jobs.forget(job_id)
+        self.stranded.difference_update(job_ids)
 
     def update_job(
         self,
@@ -185,13 +216,17 @@ class SiaFormulation:
         Raises UnknownJobError, and nothing is changed, if an id is unknown.
         """
         known, growth = self.bases.known, self.semantics.growth
-        states = self.jobs.states(progress)
+        states, rebase, stranded = self.jobs.states(progress), self.jobs.rebase, self.stranded
         for state, done in zip(states, progress.values(), strict=True):
             state.progress, phase = done, bisect_right(state.ends, done)
             if phase != state.phase:
                 state.phase = phase
                 base = known.get((state.limits, phase, state.most_gpus if growth else 0))
-                if base is not None:
+                if base is not None and not stranded:  # as :meth:`_take`, some thousand times a round
+                    state.base, smallest, state.live_base, holed = base
+                    column = state.column
+                    rebase(state.row, smallest, state.base.item(column) if column != IDLE else 0.0, holed)
+                elif base is not None:
                     self._take(state, base)
                 elif self.estimator is None or state.job.own_goodput is not None:
                     self._rebase(state)
@@ -460,27 +495,34 @@ class SiaFormulation:
         places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
         return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
 
-    def _first_values(self, state: JobState) -> Floats:
+    def _first_values(self, state: JobState, worth: float, tie_scale: float) -> Floats:
         """Return the values of the columns of a job without GPUs, with ties broken."""
-        values, numbers = self.bases.fresh(state), self.jobs.numbers[state.row]
+        values = self.bases.fresh(state)
         if self.has_preference:
-            values = values + numbers["tie_scale"] * self.preference[state.columns]
-        elif numbers["worth"] == 1.0:
+            values = values + tie_scale * self.preference[state.columns]
+        elif worth == 1.0:
             return values
-        return np.where(np.isnan(state.live_base), INVALID_VALUE, numbers["worth"] * values)
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, worth * values)
 
-    def _rebase(self, state: JobState, may_wait: bool = True) -> None:
-        """Update a job's base after a change of phase, hints or limits.
-
-        Raises InvalidJobError if the job cannot run anywhere, unless it may wait.
-        """
+    def _base_of(self, state: JobState, may_wait: bool) -> Base | None:
+        """Return a job's base; None, or InvalidJobError unless it may wait, if it cannot run anywhere."""
         try:
-            self._take(state, self.bases.of(state))
+            return self.bases.of(state)
         except InvalidJobError:
             if not may_wait:
                 raise
-            nowhere = np.full(len(self.gpus), np.nan)
-            self._take(state, Base(nowhere, np.inf, nowhere[state.columns], len(state.columns) > 0))
+            return None
+
+    def _nowhere(self, state: JobState) -> Base:
+        """Return the base of a job that cannot run anywhere."""
+        nowhere = np.full(len(self.gpus), np.nan)
+        return Base(nowhere, np.inf, nowhere[state.columns], len(state.columns) > 0)
+
+    def _rebase(self, state: JobState) -> None:
+        """Update a job's base after a change of phase, hints or limits."""
+        base = self._base_of(state, may_wait=True)
+        self._take(state, self._nowhere(state) if base is None else base)
+        if base is None:
             self.stranded.add(state.job.id)
 
     def _take(self, state: JobState, base: Base) -> None:
@@ -492,14 +534,22 @@ class SiaFormulation:
         column = state.column
         self.jobs.rebase(state.row, smallest, values.item(column) if column != IDLE else 0.0, holed)
 
-    def _ends_of(self, application: str) -> list[float]:
-        """Return the ends of an application's phases, without the last one's; jobs share the list."""
-        ends = self._ends.get(application)
-        if ends is None:
-            ends = self._ends[application] = []
+    def _phases_of(self, application: str) -> tuple[list[float], int]:
+        """Return the ends of an application's phases without the last one's, a list that jobs share, and the first."""
+        known = self._phases.get(application)
+        if known is None:
+            ends = list[float]()
             while (end := self.goodput.phase_end(application, len(ends))) < 1.0:
                 ends.append(end)
-        return ends
+            known = self._phases[application] = ends, self.goodput.phase(application, 0.0)
+        return known
+
+    def _restarts_s(self, jobs: Sequence[Job]) -> list[float]:
+        """Return the seconds that each job's restart takes."""
+        facts = self.goodput.applications
+        known = {name: facts[name] for name in {job.application for job in jobs}}
+        each = {name: float(getattr(own, "policy_restart_s", own.restart_s)) for name, own in known.items()}
+        return [each[job.application] for job in jobs]
 
     def quota(self, tenant: str | None) -> int | None:
         """Return the most GPUs of a tenant's jobs together; None without a quota."""

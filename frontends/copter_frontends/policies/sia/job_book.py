@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -106,7 +106,9 @@ class JobBook(dict[str, JobState]):
     def __init__(self) -> None:
         super().__init__()
         self._row_of: dict[str, int] = {}  # of every job, in the order of arrival
-        self._rows: Ints | None = None  # its values
+        self._rows: Ints = np.zeros(0, dtype=np.int64)  # its values, but for those that came or went since
+        self._came: list[int] = []
+        self._gone: list[int] = []
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
         self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
@@ -149,42 +151,55 @@ class JobBook(dict[str, JobState]):
         except KeyError:
             return [self.state(job_id) for job_id in job_ids]
 
-    def require_new(self, job_id: str) -> None:
-        """Raise DuplicateJobError if the id is known."""
-        if job_id in self:
-            raise DuplicateJobError(f"job {job_id!r} is known already; remove it first")
+    def require_new_all(self, job_ids: Sequence[str]) -> None:
+        """Raise DuplicateJobError if an id is known, or there twice."""
+        if len(set(job_ids)) == len(job_ids) and self.keys().isdisjoint(job_ids):
+            return
+        known = next(each for at, each in enumerate(job_ids) if each in self or each in job_ids[:at])
+        raise DuplicateJobError(f"job {known!r} is known already; remove it first")
 
-    def new_row(self) -> int:
-        """Return a zeroed row for a new job; it is freed unless a state with it is stored."""
-        if not self._free:
+    def new_rows(self, count: int) -> list[int]:
+        """Return rows for new jobs, which stay free until :meth:`keep_all`."""
+        while len(self._free) < count:
             many = len(self._numbers)
             self._numbers = np.concatenate((self._numbers, np.zeros(many, dtype=NUMBERS)))
-            self._free = list(range(2 * many - 1, many - 1, -1))
-        row = self._free[-1]
-        self._rebased.pop(row, None)
-        self._restarts.pop(row, None)
-        self._numbers[row] = np.zeros((), dtype=NUMBERS)
-        return row
+            self._free = [*range(2 * many - 1, many - 1, -1), *self._free]
+        return self._free[: -count - 1 : -1]
 
-    def keep(self, state: JobState) -> None:
-        """Store a job, with the row from :meth:`new_row`."""
-        if self._free[-1] != state.row:
-            raise ValueError(f"row {state.row} is not the one that was given last")
-        self._free.pop()
-        self[state.job.id] = state
-        self._row_of[state.job.id] = state.row
-        self._rows = None
+    def keep_all(self, states: Sequence[JobState], numbers: NDArray[Any]) -> None:
+        """Store jobs, with the rows from :meth:`new_rows` and their numbers, (jobs,)."""
+        rows = [state.row for state in states]
+        if rows != self.new_rows(len(rows)):
+            raise ValueError(f"rows {rows} are not those that were given last")
+        del self._free[len(self._free) - len(rows) :]
+        for row in rows:
+            self._rebased.pop(row, None)
+            self._restarts.pop(row, None)
+        words(self._numbers)[rows] = words(numbers)
+        ids = [state.job.id for state in states]
+        self.update(zip(ids, states, strict=True))
+        self._row_of.update(zip(ids, rows, strict=True))
+        if self._gone:  # their rows may be among these
+            self.rows()
+        self._came += rows
 
     def forget(self, job_id: str) -> None:
         """Delete a job and free its row."""
         del self[job_id]
-        self._free.append(self._row_of.pop(job_id))
-        self._rows = None
+        row = self._row_of.pop(job_id)
+        if self._came:
+            self.rows()
+        self._free.append(row)
+        self._gone.append(row)
 
     def rows(self) -> Ints:
         """Return the rows of all jobs in the order of arrival; not to be changed."""
-        if self._rows is None:
-            self._rows = np.fromiter(self._row_of.values(), dtype=np.int64, count=len(self._row_of))
+        if self._gone:
+            gone = np.zeros(len(self._numbers), dtype=bool)
+            gone[self._gone] = True
+            self._rows, self._gone = self._rows[~gone[self._rows]], []
+        if self._came:
+            self._rows, self._came = np.concatenate((self._rows, np.array(self._came, dtype=np.int64))), []
         return self._rows
 
     def numbers_of(self, rows: Ints) -> NDArray[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,9 +29,18 @@ class Joining:
 
     def add(self, job_id: str, template: Template, values: Floats) -> None:
         """Add a job's columns with their values, (n,); raises InvalidDataError for values that are not finite."""
-        if not np.isfinite(values).all():
-            raise InvalidDataError(f"job {job_id!r}: its values are not finite; give it a smaller weight or priority")
-        self._coming[job_id] = (template, values)
+        self.add_all([job_id], [template], [values])
+
+    def add_all(self, job_ids: Sequence[str], templates: Sequence[Template], values: Sequence[Floats]) -> None:
+        """Do :meth:`add` for each job; on an error none is added."""
+        finite = set[int]()  # arrays, which jobs alike share
+        for job_id, each in zip(job_ids, values, strict=True):
+            if id(each) not in finite and not np.isfinite(each).all():
+                raise InvalidDataError(
+                    f"job {job_id!r}: its values are not finite; give it a smaller weight or priority"
+                )
+            finite.add(id(each))
+        self._coming.update(zip(job_ids, zip(templates, values, strict=True), strict=True))
 
     def remove(self, job_id: str) -> None:
         """Take a job's columns out."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from copter import choose
+from copter.methods import choose
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from copter import Settings, Status
-from copter.choose import KEPT, Choice
+from copter.methods.choose import KEPT, Choice
 from copter.methods.proximal import solve as loop
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Rows, Subproblem

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from judge import assert_optimal, faults, is_improving_ray, is_infeasibility_ray
 
 import copter
-from copter import LinearProgram, Settings, Solution, Status, choose
+from copter import LinearProgram, Settings, Solution, Status
+from copter.methods import choose
 from copter.methods.simplex.solve import SimplexSolve
 from copter.runtime.watch import Watch
 from tests.copter.by_highs import highs
