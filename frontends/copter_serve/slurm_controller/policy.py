@@ -21,7 +21,7 @@ from copter_serve.slurm_controller.horizon import (
 from copter_serve.slurm_controller.limits import Limit
 from copter_serve.slurm_controller.profiles import Estimates, Profile
 from copter_serve.slurm_controller.reading import FREE_TO_START, ClusterNow, JobNow
-from copter_serve.slurm_controller.timetable import Placed, Timetable, gpu_time
+from copter_serve.slurm_controller.timetable import Placed, Timetable
 
 
 @dataclass(frozen=True, slots=True)

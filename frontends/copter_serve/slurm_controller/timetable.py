@@ -18,8 +18,8 @@ from copter_serve.slurm_controller.reading import ClusterNow, JobNow
 from copter_serve.slurm_controller.timetable_kernel import Floats, Ints, Jobs, Steps, filled, improved
 
 MOST_JOBS = 300  # most jobs in a timetable, those of least GPU time
-MOVES = 50  # moves of a job to another place in the order
-MOST_WORK = 100_000  # pairs of a job and a node after which no move begins
+MOVES = 200  # moves of a job to another place in the order
+MOST_WORK = 200_000  # pairs of a job and a node after which no move begins
 MOST_STEPS = 1_000_000  # amounts that the step functions of all rows may have together
 
 
