@@ -257,7 +257,7 @@ class Policy:
         return size > 1 and size >= self.rules.large * max(whole, default=math.inf)
 
     def _late(self, cluster: ClusterNow, wishes: Sequence[Wish]) -> list[Wish]:
-        """Return the oldest jobs that have waited long enough to come before all others (T4)."""
+        """Return the oldest jobs that have waited long enough to come before all others (T6 of the timetable)."""
         if not wishes:
             return []
         runs = sorted(min(way.seconds for way in wish.ways) for wish in wishes)

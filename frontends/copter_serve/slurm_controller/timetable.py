@@ -1,6 +1,6 @@
 """A time and nodes for every waiting job of one size, so that the sum of expected completions is small.
 
-The mathematics is in docs/method/timetable.md; numbers like T2 are its equations.
+Its equations T1 to T6 are in docs/method/timetable.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Placed:
 
 
 class Timetable:
-    """Plans all waiting jobs by list scheduling, and keeps the order from step to step.
+    """Plans all waiting jobs by list scheduling (T2), and keeps the order from step to step.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Timetable:
         rows = _Rows(cluster, classes, ends, limits, blocked or {})
         jobs = rows.jobs(every, self.run_weight)
         base = rows.steps(len(every))
-        steps = Steps(*(each.copy() for each in base))
+        steps = _copied(base)
         far = float(base.times.max() + jobs.seconds.sum())
         shared = (base, steps, jobs, rows.class_first, rows.members, len(limits), far)
         work = np.zeros(1, dtype=np.int64)
@@ -100,7 +100,7 @@ class Timetable:
         ]
 
     def _orders(self, every: Sequence[Wish], fixed: int) -> list[Ints]:
-        """Return the orders to begin with: least GPU time first, and the last step's, new jobs behind (T3)."""
+        """Return the orders to begin with: least GPU time first, and the last step's, new jobs behind (T4)."""
         found = [np.arange(len(every))]
         if self._last:
             rest = range(fixed, len(every))
@@ -148,7 +148,7 @@ class _Rows:
             np.zeros((len(rows), room)), np.zeros((len(rows), room, width)), np.zeros(len(rows), dtype=np.int64)
         )
         for at, row in enumerate(rows):
-            found.count[at] = len(row)
+            found.used[at] = len(row)
             for step, (time, free) in enumerate(row):
                 found.times[at, step], found.free[at, step] = time, free
         return found
@@ -192,7 +192,7 @@ class _Rows:
         return max(0.1, self.ends[job.id] - self.cluster.now_s)
 
     def jobs(self, wishes: Sequence[Wish], run_weight: float) -> Jobs:
-        """Return jobs and their ways as arrays; a way's worth is its run time as the sum counts it (T2)."""
+        """Return jobs and their ways as arrays; a way's worth is its run time as the sum counts it (T3)."""
         ways = [(wish, way) for wish in wishes for way in wish.ways]
         need, takes = np.zeros((len(ways), len(self.resources))), np.zeros((len(ways), len(self.limits)))
         for at, (wish, way) in enumerate(ways):
@@ -216,8 +216,12 @@ class _Rows:
         )  # fmt: skip
 
 
+def _copied(steps: Steps) -> Steps:
+    return Steps(steps.times.copy(), steps.free.copy(), steps.used.copy())
+
+
 def _places(count: int, jobs: Jobs) -> tuple[Floats, Ints, Ints]:
-    return np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros((count, int(jobs.count.max())), dtype=np.int64)
+    return np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros((count, int(jobs.width.max())), dtype=np.int64)
 
 
 @cache
@@ -229,7 +233,7 @@ def compile_kernel() -> None:
         np.arange(3), np.array([1, 1]), np.ones(2), np.ones((2, 1), dtype=np.int8), np.zeros(2, dtype=np.int64),
         np.zeros(2, dtype=np.int64), np.ones(2), np.ones(2), np.ones((2, 1)), np.zeros((2, 0)),
     )  # fmt: skip
-    steps = Steps(*(each.copy() for each in base))
+    steps = _copied(base)
     shared, work = (base, steps, jobs, two, np.zeros(1, dtype=np.int64), 0, 9.0), one.astype(np.int64)
     places = _places(2, jobs)
     total = filled(two, *shared, math.inf, *places, work)
