@@ -51,7 +51,6 @@ class Timetable:
     def placed(
         self, cluster: ClusterNow, classes: Sequence[NodeClass], wishes: Sequence[Wish], ends: Mapping[str, float],
         limits: Sequence[Limit] = (), blocked: Mapping[str, float] | None = None, first: Sequence[Wish] = (),
-        moves: int = MOVES,
     ) -> list[Placed]:  # fmt: skip
         """Return a place for each job that has one, in the order of their starts; the cluster stays as it is.
 
@@ -67,8 +66,6 @@ class Timetable:
             Nodes that nobody may use from so many seconds on.
         first : sequence of Wish
             Jobs that are placed before all others, in this order.
-        moves : int
-            Most moves that are tried.
         """
         others = sorted(wishes, key=lambda wish: (gpu_time(wish), wish.job.came_s))[: max(0, MOST_JOBS - len(first))]
         every = [*first, *others]
@@ -87,8 +84,8 @@ class Timetable:
             total = filled(each, *shared, math.inf, *places, work)
             if total < best:
                 best, order, found = total, each, places
-        if moves and len(others) > 1:
-            tried = self._dice.integers(len(first), len(every), (moves, 2))
+        if len(others) > 1:
+            tried = self._dice.integers(len(first), len(every), (MOVES, 2))
             improved(order, tried, len(first), MOST_WORK, *shared, best, *found, work)
             self._last = {every[at].job.id: place for place, at in enumerate(order)}
         starts, ways, nodes = found
