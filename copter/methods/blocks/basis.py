@@ -32,6 +32,7 @@ SLICE = 10  # pivots between two looks at the clock
 COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
+LARGE_BLOCK, LARGE_PRODUCTS = 64, 0.05  # the same for blocks of more entries, whose products run along columns
 CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
 # with at most this many coupling rows the method after failed pivots is the proximal one, else interior points
 FEW_ROWS = 64
@@ -403,9 +404,10 @@ def blocks_work(program: BlockProgram) -> float:
     if program.n_rows <= FEW_ROWS:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
-    products = float((entries * np.minimum(entries, program.n_rows)).sum())
+    each = np.where(entries > LARGE_BLOCK, LARGE_PRODUCTS, PRODUCTS)
+    products = float((each * entries * np.minimum(entries, program.n_rows)).sum())
     tiled = TILED if program.n_rows <= DENSE_ROWS else LARGE_TILED
-    once = CALLS + tiled * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
+    once = CALLS + tiled * program.n_rows**3 / 3.0 + PASSES * len(program.row) + products
     return COLD_ITERATIONS * once
 
 
