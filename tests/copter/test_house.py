@@ -66,6 +66,7 @@ FRONTEND_PAGES = {
     "S": ("papers/sia.md", 13, (f"{POLICIES}/sia", "copter_papers/sia", "copter_frontends/vocabulary/semantics.py")),
     "TE": ("method/traffic.md", 21, ("copter_frontends/traffic",)),
     "SH": ("method/shards.md", 15, ("copter_frontends/shards",)),
+    "T": ("method/timetable.md", 6, ("copter_serve/slurm_controller",)),
 }
 
 

@@ -98,7 +98,7 @@ def slurm_shadow(ctx: click.Context, /, **given: Any) -> int:
               help="Longest time that a job waits for a controller that died; then Slurm starts it.")  # fmt: skip
 @click.option("--give-up", type=FiniteRange(min=1), default=10.0, show_default=True, metavar="SECONDS",
               help="Seconds after which a start that Slurm did not make is taken back.")  # fmt: skip
-@click.option("--patience", type=FiniteRange(min=0), default=4.0, show_default=True, metavar="RUNS",
+@click.option("--patience", type=FiniteRange(min=0), default=10.0, show_default=True, metavar="RUNS",
               help="Nodes are kept free for the oldest large job after so many typical run times.")  # fmt: skip
 @click.option("--lock", type=_FILE, help="File that only one controller holds  [default: one in the temporary folder]")
 @click.option("--alive", type=_FILE,

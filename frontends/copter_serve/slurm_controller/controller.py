@@ -82,7 +82,6 @@ class Step:
     given_up: int = 0
     left: dict[str, str] = field(default_factory=dict)
     waiting: int = 0
-    plan_s: float = 0.0
 
 
 class Controller:
@@ -137,17 +136,21 @@ class Controller:
         blocked = blocked_nodes(self._reservations, cluster.now_s)
         partitions_of(self._partitions, cluster)
         planned_for = {name: each for name, each in profiles.items() if name not in self.asked}
-        for each in self.asked.values():  # an asked start holds its nodes until it runs or is given up
-            if all(node in cluster.nodes for node in each.start.nodes):
-                take(cluster, each.start.job, each.start, each.start.nodes)
+        runs_s = {name: start.seconds for name, start in self._ran.items()}
+        seen = replace(cluster, jobs=dict(cluster.jobs))
+        for name, each in self.asked.items():  # an asked start counts as running until it runs or is given up
+            runs_s[name], nodes = each.start.seconds, each.start.nodes
+            seen.jobs[name] = replace(
+                seen.jobs[name], state="CONFIGURING", nodes=nodes, gpus=each.start.gpus, started_s=each.at_s
+            )
+            if all(node in cluster.nodes for node in nodes):
+                take(cluster, each.start.job, each.start, nodes)
         for name, (until, why) in list(self.refused.items()):
             if cluster.now_s < until and name in planned_for:
                 done.left[name] = why
                 del planned_for[name]
         weights = weights_of(cluster, self._by_priority)
-        runs_s = {name: start.seconds for name, start in self._ran.items()}
-        plan = self.policy.plan(cluster, planned_for, limits, blocked, weights, runs_s)
-        done.plan_s = self.policy.horizon.solve_s
+        plan = self.policy.plan(seen, planned_for, limits, blocked, weights, runs_s)
         done.left |= plan.left_out
         begun = {start.job.id for start in plan.starts}
         late = [

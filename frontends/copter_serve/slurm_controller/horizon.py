@@ -113,7 +113,6 @@ class Horizon:
     def __init__(self, settings: Settings | None = None, run_weight: float = 1.0) -> None:
         self.run_weight = run_weight
         self.settings = settings or Settings(threads=1)
-        self.solve_s = 0.0
         self._shape: Hashable = None
         self._fresh(1.0, [], ())
 
@@ -169,7 +168,6 @@ class Horizon:
             self._fresh(typical, classes, limits)
         self._edit(cluster, classes, wishes, ends, limits, kept_free or {})
         solution = self.session.solve()
-        self.solve_s = solution.solve_time_s
         keys = [wish.job.id for wish in wishes]
         offsets, values = solution.values_of(keys)
         wished = {key: values[offsets[at] : offsets[at + 1]] for at, key in enumerate(keys)}

@@ -1,4 +1,4 @@
-"""The rules around the program: which jobs are planned, in which ways, and for which the cluster is kept free."""
+"""Which jobs are planned, in which ways, by the timetable or by the program, and which come before all others."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from copter_serve.slurm_controller.horizon import (
 from copter_serve.slurm_controller.limits import Limit
 from copter_serve.slurm_controller.profiles import Estimates, Profile
 from copter_serve.slurm_controller.reading import FREE_TO_START, ClusterNow, JobNow
+from copter_serve.slurm_controller.timetable import Placed, Timetable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +46,19 @@ class Rules:
     """
 
     large: float = 0.75
-    patience: float = 4.0
-    patience_small: float = 8.0
+    patience: float = 10.0
+    patience_small: float = 10.0
     reservations: int = 1
     run_weight: float = 0.2
     reach: float = 1.5
 
 
 @dataclass(slots=True)
-class Reserved:
-    """A job that the plan keeps nodes free for, and the seconds from now until they are expected to be free."""
-
-    wish: Wish
-    way: Way
-    nodes: tuple[str, ...]
-    in_s: float
-
-
-@dataclass(slots=True)
 class Planned:
-    """What is to be done now."""
+    """What is to be done now, and the places of later starts as far as they are planned."""
 
     starts: list[Start] = field(default_factory=list)
-    reserved: list[Reserved] = field(default_factory=list)
+    later: list[Placed] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # jobs left to Slurm, with the reason
 
 
@@ -83,6 +74,7 @@ class Policy:
     def __init__(self, rules: Rules | None = None, settings: Settings | None = None) -> None:
         self.rules = rules or Rules()
         self.horizon = Horizon(settings, self.rules.run_weight)
+        self.timetable = Timetable(self.rules.run_weight)
         self.estimates = Estimates()
 
     def plan(
@@ -122,17 +114,40 @@ class Policy:
             else:
                 found.left_out[name] = "no node can run it"
         ends = self._ends(cluster, profiles, runs_s or {})
-        kept = dict(blocked or {})
-        for wish in self._to_reserve(cluster, wishes):
-            self._reserve(cluster, classes, wish, ends, kept, limits, found)
-        begun = {start.job.id for start in found.starts}
-        held = {each.wish.job.id for each in found.reserved}
-        rest = [wish for wish in wishes if wish.job.id not in begun | held]
-        found.starts += self.horizon.starts(cluster, rest, ends, self._lowered(limits, found.starts), kept)
-        begun = {start.job.id for start in found.starts}
-        rest = [wish for wish in rest if wish.job.id not in begun]
-        found.starts += self._fill(cluster, classes, rest, self._lowered(limits, found.starts), kept)
+        first = self._late(cluster, wishes)
+        if any(len({way.gpus for way in wish.ways}) > 1 for wish in wishes):
+            self._by_program(cluster, classes, wishes, first, ends, limits, blocked or {}, found)
+        else:
+            late = {wish.job.id for wish in first}
+            rest = [wish for wish in wishes if wish.job.id not in late]
+            self._begin(cluster, self.timetable.placed(cluster, classes, rest, ends, limits, blocked, first), found)
         return found
+
+    @staticmethod
+    def _begin(cluster: ClusterNow, placed: Sequence[Placed], found: Planned) -> None:
+        """Start what a timetable has now, and note the rest."""
+        for each in placed:
+            if each.in_s > 0.0:
+                found.later.append(each)
+                continue
+            take(cluster, each.wish.job, each.way, each.nodes)
+            found.starts.append(Start(each.wish.job, each.nodes, each.way.kind, each.way.gpus, each.way.seconds))
+
+    def _by_program(
+        self, cluster: ClusterNow, classes: Sequence[NodeClass], wishes: Sequence[Wish], first: Sequence[Wish],
+        ends: Mapping[str, float], limits: Sequence[Limit], blocked: Mapping[str, float], found: Planned,
+    ) -> None:  # fmt: skip
+        """Plan jobs of several sizes and those beside them: the program chooses sizes; late jobs keep their nodes."""
+        kept = dict(blocked)
+        self._begin(cluster, self.timetable.placed(cluster, classes, (), ends, limits, blocked, first), found)
+        for each in found.later:
+            kept.update({name: min(each.in_s, kept.get(name, math.inf)) for name in each.nodes})
+        done = {start.job.id for start in found.starts} | {each.wish.job.id for each in found.later}
+        rest = [wish for wish in wishes if wish.job.id not in done]
+        found.starts += self.horizon.starts(cluster, rest, ends, self._lowered(limits, found.starts), kept)
+        done |= {start.job.id for start in found.starts}
+        rest = [wish for wish in rest if wish.job.id not in done]
+        found.starts += self._fill(cluster, classes, rest, self._lowered(limits, found.starts), kept)
 
     def _fill(
         self, cluster: ClusterNow, classes: Sequence[NodeClass], wishes: Sequence[Wish], limits: Sequence[Limit],
@@ -228,7 +243,7 @@ class Policy:
             found[job.id] = job.started_s + min(expected, max(job.limit_s, took))
         return found
 
-    # Reservations ---------------------------------------------------------------------------------------------------
+    # Late jobs ------------------------------------------------------------------------------------------------------
 
     def is_large(self, wish: Wish, cluster: ClusterNow) -> bool:
         """Return whether a job needs several nodes or most of a node's GPUs, in its smallest size."""
@@ -241,8 +256,8 @@ class Policy:
         ]
         return size > 1 and size >= self.rules.large * max(whole, default=math.inf)
 
-    def _to_reserve(self, cluster: ClusterNow, wishes: Sequence[Wish]) -> list[Wish]:
-        """Return the oldest jobs that have waited long enough, large ones first to be impatient."""
+    def _late(self, cluster: ClusterNow, wishes: Sequence[Wish]) -> list[Wish]:
+        """Return the oldest jobs that have waited long enough to come before all others (T6 of the timetable)."""
         if not wishes:
             return []
         runs = sorted(min(way.seconds for way in wish.ways) for wish in wishes)
@@ -254,65 +269,6 @@ class Policy:
                 late.append((wish.job.came_s, wish))
         late.sort(key=lambda each: each[0])
         return [wish for _, wish in late[: self.rules.reservations]]
-
-    def _reserve(
-        self, cluster: ClusterNow, classes: Sequence[NodeClass], wish: Wish, ends: Mapping[str, float],
-        kept: dict[str, float], limits: Sequence[Limit], found: Planned,
-    ) -> None:  # fmt: skip
-        """Start a job now if it fits; else keep the nodes where it completes first, by the expected ends."""
-        best: Reserved | None = None
-        for way in wish.ways:
-            amounts = needs(wish.job, way)
-            when = []
-            for node in classes[way.at].nodes:
-                if node.name in wish.job.excluded or (wish.job.required and node.name not in wish.job.required):
-                    continue
-                if kept.get(node.name, math.inf) < math.inf:
-                    continue
-                when.append((self._free_in(cluster, node.name, amounts, wish.job.exclusive, ends), node.name))
-            when.sort()
-            if len(when) >= wish.job.node_count:
-                chosen = when[: wish.job.node_count]
-                in_s = chosen[-1][0]
-                if best is None or in_s + self._worth_s(way) < best.in_s + self._worth_s(best.way):
-                    best = Reserved(wish, way, tuple(name for _, name in chosen), in_s)
-        if best is None or math.isinf(best.in_s):
-            return
-        if any(limit.takes(wish.job, best.way.gpus) > limit.left(cluster.jobs.values()) for limit in limits):
-            return
-        if best.in_s == 0.0:
-            take(cluster, wish.job, best.way, best.nodes)
-            found.starts.append(Start(wish.job, best.nodes, best.way.kind, best.way.gpus, best.way.seconds))
-            return
-        found.reserved.append(best)
-        kept.update({name: min(best.in_s, kept.get(name, math.inf)) for name in best.nodes})
-
-    def _worth_s(self, way: Way) -> float:
-        """Return a way's run time as the program weighs it."""
-        return way.own_seconds + self.rules.run_weight * (way.seconds - way.own_seconds)
-
-    @staticmethod
-    def _free_in(
-        cluster: ClusterNow, name: str, amounts: Mapping[str, float], exclusive: bool, ends: Mapping[str, float]
-    ) -> float:
-        """Return the seconds until amounts are expected to be free on a node; inf if never."""
-        node = cluster.nodes[name]
-        if fits(node, amounts, exclusive):
-            return 0.0
-        free = dict(node.free)
-        holding = sorted((ends[job.id], job.id) for job in cluster.jobs.values() if name in job.nodes and not job.waits)
-        for end, key in holding:
-            job = cluster.jobs[key]
-            kind = next((kind for kind in node.gpu_types if job.gpu_type in ("", kind)), "gpu")
-            back = {"cpu": math.ceil(job.cpus / job.node_count), "mem": job.memory_mb, kind: float(job.gpus)}
-            for resource, amount in (node.has if job.exclusive else back).items():
-                if resource in free:
-                    free[resource] = min(free[resource] + amount, node.has[resource])
-            if all(free.get(resource, 0.0) >= amount for resource, amount in amounts.items()) and (
-                not exclusive or all(free[resource] >= node.has[resource] for resource in node.has)
-            ):
-                return max(0.1, end - cluster.now_s)
-        return math.inf
 
 
 def allowed(constraint: str, features: frozenset[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -15,7 +16,7 @@ from copter_serve.slurm_controller.doors import Change, Commands, Door, RefusedE
 from copter_serve.slurm_controller.horizon import needs
 from copter_serve.slurm_controller.limits import Limit, limits_of
 from copter_serve.slurm_controller.outside import blocked_nodes, partitions_of
-from copter_serve.slurm_controller.policy import Policy, Rules, allowed
+from copter_serve.slurm_controller.policy import Planned, Policy, Rules, allowed
 from copter_serve.slurm_controller.profiles import Profile, ProfileError, asked_before, asking, of_file, parsed
 from copter_serve.slurm_controller.reading import ClusterNow, JobNow, NodeNow, cluster_now, gres_of
 from copter_serve.views import ViewError
@@ -87,7 +88,8 @@ def test_a_job_of_several_sizes_is_wide_alone_and_narrow_in_a_queue() -> None:
     assert [start.gpus for start in queued.starts] == [1, 1, 1, 1]
 
 
-def test_nodes_are_kept_free_for_an_old_large_job_so_that_its_wait_is_bounded() -> None:
+@pytest.mark.parametrize("sizes", [(), (1, 2)], ids=["timetable", "program"])
+def test_nodes_are_kept_free_for_an_old_large_job_so_that_its_wait_is_bounded(sizes: tuple[int, ...]) -> None:
     """With small jobs that arrive without end, the large job starts within its patience and one run of a small job."""
     policy, rules = Policy(Rules(patience=2.0)), Rules(patience=2.0)
     run_s, clock, running, arrivals = 10.0, 0.0, dict[str, tuple[float, JobNow]](), 0
@@ -101,30 +103,126 @@ def test_nodes_are_kept_free_for_an_old_large_job_so_that_its_wait_is_bounded() 
             arrivals += 1
             waiting[f"s{arrivals}"] = job(f"s{arrivals}", 1, clock)
         now = cluster([node("n1")], [*waiting.values(), *(each for _, each in running.values())], clock)
-        now.nodes["n1"].free["a100"] -= len(running)
-        profiles = {name: Profile("a", seconds=run_s) for name in (*waiting, *running)}
+        now.nodes["n1"].free["a100"] -= sum(each.gpus for _, each in running.values())
+        profiles = {name: Profile("a", sizes, run_s, 0.3) for name in (*waiting, *running)} | {
+            "large": Profile("a", seconds=run_s)
+        }
         for start in policy.plan(now, profiles).starts:
             begun = waiting.pop(start.job.id)
-            begun.state, begun.nodes, begun.started_s = "RUNNING", ("n1",), clock
-            running[start.job.id] = (clock + run_s, begun)
+            begun.state, begun.nodes, begun.started_s, begun.gpus = "RUNNING", ("n1",), clock, start.gpus
+            running[start.job.id] = (clock + start.seconds, begun)
         clock += 1.0
     assert clock > rules.patience * run_s
 
 
-def test_no_gpu_is_idle_that_a_waiting_job_could_have() -> None:
-    """The relaxation may share GPUs among jobs of which none starts; what still fits starts all the same."""
+Holds = list[tuple[str, float, float, int]]  # node, start and end in seconds from now, GPUs
+
+
+def room(holds: Holds, name: str, since: float, seconds: float) -> float:
+    """Return the GPUs of a node of eight that are free all the time."""
+    at = [since, *(start for node, start, _, _ in holds if node == name and since < start < since + seconds - 1e-6)]
+    return 8 - max(
+        sum(gpus for node, start, end, gpus in holds if node == name and start <= t < end - 1e-6) for t in at
+    )
+
+
+def some_cluster(dice: random.Random, most: int) -> tuple[ClusterNow, dict[str, Profile], Holds, list[JobNow]]:
+    """Return a cluster at random with its profiles, what its running jobs hold, and the waiting ones."""
+    nodes, holds, running, told = [node(f"n{at}", gpus=8) for at in range(3)], Holds(), [], {}
+    for each in nodes:
+        while dice.random() < 0.7 and each.free["a100"] > 0.0:
+            gpus, left, name = (
+                dice.randrange(1, int(each.free["a100"]) + 1),
+                dice.uniform(5.0, 60.0),
+                f"r{len(running)}",
+            )
+            running.append(job(name, gpus, state="RUNNING", nodes=(each.name,)))
+            told[name] = Profile(name, seconds=left)
+            each.free["a100"] -= gpus
+            holds.append((each.name, 0.0, left, gpus))
+    waiting = [job(str(at), dice.choice((1, 2, 3, 4, 6, 8))) for at in range(dice.randrange(1, most))]
+    told |= {each.id: Profile(f"a{each.id}", seconds=dice.uniform(5.0, 90.0)) for each in waiting}
+    return cluster(nodes, [*waiting, *running]), told, holds, waiting
+
+
+def places_of(plan: Planned) -> dict[str, tuple[str, float, float, int]]:
+    """Return each planned job's node, start and end from now, and GPUs."""
+    found = {each.job.id: (each.nodes[0], 0.0, each.seconds, each.gpus) for each in plan.starts}
+    for each in plan.later:
+        found[each.wish.job.id] = (each.nodes[0], each.in_s, each.in_s + each.way.seconds, each.way.gpus)
+    return found
+
+
+def test_gpus_are_idle_only_where_a_waiting_job_could_not_complete_sooner_than_planned() -> None:
+    """Every job has a place that no other touches, and an earlier one is free for none beside the others' places."""
     dice = random.Random(3)
     for _ in range(40):
-        nodes = [node(f"n{at}", gpus=8) for at in range(3)]
-        for each in nodes:
-            each.free["a100"] = float(dice.randrange(9))
-        jobs = [job(str(at), dice.choice((1, 2, 3, 4, 6, 8))) for at in range(dice.randrange(1, 9))]
-        told = {each.id: Profile("a", seconds=dice.uniform(5.0, 90.0)) for each in jobs}
-        now = cluster(nodes, jobs)
-        begun = {start.job.id for start in Policy().plan(now, told).starts}
-        most = max(each.free["a100"] for each in now.nodes.values())
-        assert all(each.gpus > most for each in jobs if each.id not in begun)
-        assert all(each.free["a100"] >= 0.0 for each in now.nodes.values())
+        now, told, holds, jobs = some_cluster(dice, 12)
+        places = places_of(Policy().plan(now, told))
+        assert places.keys() == {each.id for each in jobs}
+        for each in jobs:
+            own, start, end, gpus = places[each.id]
+            others = [*holds, *(place for name, place in places.items() if name != each.id)]
+            assert room(others, own, start, end - start) >= gpus == each.gpus
+            for name in now.nodes:
+                for sooner in (0.0, *(held[2] for held in others if held[2] < start - 1e-6)):
+                    assert start == 0.0 or room(others, name, sooner, end - start) < gpus
+
+
+def test_a_timetables_sum_of_completions_is_least_among_the_orders_of_few_jobs() -> None:
+    dice, least = random.Random(5), 0
+    for _ in range(40):
+        now, told, holds, jobs = some_cluster(dice, 6)
+        sums = []
+        for order in itertools.permutations(jobs):
+            taken, total = list(holds), 0.0
+            for each in order:
+                seconds = told[each.id].seconds
+                times = sorted({0.0, *(held[2] for held in taken)})
+                time, name = next(
+                    (t, name) for t in times for name in now.nodes if room(taken, name, t, seconds) >= each.gpus
+                )
+                taken.append((name, time, time + seconds, each.gpus))
+                total += time + seconds
+            sums.append(total)
+        planned = sum(place[2] for place in places_of(Policy().plan(now, told)).values())
+        least += planned <= min(sums) + 1e-6
+        assert planned <= 1.05 * min(sums)
+    assert least >= 36
+
+
+def test_a_job_of_two_nodes_gets_both_at_once_and_short_jobs_run_before() -> None:
+    nodes = [node("n1"), node("n2"), node("n3")]
+    running = [job("r", 4, state="RUNNING", nodes=("n1",)), job("q", 4, state="RUNNING", nodes=("n3",))]
+    wide, short, long = job("w", 4, node_count=2), job("s", 4), job("l", 4, excluded=("n3",))
+    nodes[0].free["a100"] = nodes[2].free["a100"] = 0.0
+    seconds = {"r": 20.0, "q": 100.0, "w": 5.0, "s": 15.0, "l": 40.0}
+    told = {name: Profile(name, seconds=each) for name, each in seconds.items()}
+    now = cluster(nodes, [*running, wide, short, long])
+    plan = Policy().plan(now, told)
+    assert [(start.job.id, start.nodes) for start in plan.starts] == [("s", ("n2",))]
+    assert [(each.wish.job.id, sorted(each.nodes), each.in_s) for each in plan.later] == [
+        ("w", ["n1", "n2"], 20.0), ("l", sorted(plan.later[1].nodes), 25.0)
+    ]  # fmt: skip
+
+
+def test_limits_and_reservations_are_kept_over_time() -> None:
+    """What a limit stops is planned for the end of what holds it; a reserved node takes what ends before."""
+    running = job("r", 1, qos="few", state="RUNNING", nodes=("n1",))
+    few, free, long = job("few", 1, qos="few"), job("free", 1), job("long", 1)
+    told = {"r": Profile("r", seconds=30.0), "few": Profile("f", seconds=5.0)}
+    told |= {"free": Profile("g", seconds=9.0), "long": Profile("h", seconds=50.0)}
+    nodes = [node("n1", gpus=2), node("n2", gpus=4)]
+    nodes[0].free["a100"] = 1.0
+    now = cluster(nodes, [running, few, free, long])
+    plan = Policy().plan(now, told, [Limit("few", "gpu", 1.0, "few")], {"n2": 10.0})
+    assert {start.job.id: start.nodes for start in plan.starts} == {"free": ("n2",), "long": ("n1",)}
+    assert [(each.wish.job.id, each.nodes, each.in_s) for each in plan.later] == [("few", ("n1",), 30.0)]
+
+
+def test_the_same_queue_has_the_same_timetable() -> None:
+    found = [places_of(Policy().plan(*some_cluster(random.Random(7), 30)[:2])) for _ in range(2)]
+    assert found[0] == found[1]
 
 
 def test_a_job_that_would_run_far_longer_on_idle_gpus_waits_for_its_own() -> None:
@@ -155,6 +253,7 @@ class Scripted(Door):
     def __init__(self, now: ClusterNow, refused: tuple[str, ...] = ()) -> None:
         super().__init__(lambda: 100.0)
         self.now, self.refuses, self.updates = now, refused, list[tuple[str, Change]]()
+        self.tables = dict[str, str]()
 
     def documents(self) -> tuple[list[Any], list[Any]]:
         return [], []
@@ -171,7 +270,7 @@ class Scripted(Door):
         return 4000.0
 
     def text(self, *words: str) -> str:
-        return ""
+        return self.tables.get(words[0], "")
 
 
 def test_one_refused_update_stops_no_other_and_times_are_the_clusters() -> None:
@@ -180,6 +279,16 @@ def test_one_refused_update_stops_no_other_and_times_are_the_clusters() -> None:
     assert step.started == 2
     assert {name for name, _ in door.updates} == {"1", "3"}
     assert all(change.begin_s == 4000 and str(change.comment).endswith(" asked=1") for _, change in door.updates)
+
+
+def test_a_start_that_was_asked_for_counts_in_limits_before_it_runs() -> None:
+    door = Scripted(cluster([node("n1")], [job(name, 1, qos="few") for name in "12"], 4000.0))
+    door.tables = {"scontrol": "AccountingStorageType = accounting_storage/slurmdbd", "sacctmgr": "few|gres/gpu=1|||\n"}
+    controller = Controller(door, Options(lease_s=60))
+    assert controller.step().started == 1
+    door.now = cluster([node("n1")], [job(name, 1, qos="few") for name in "12"], 4001.0)
+    assert controller.step().started == 0
+    assert controller.asked.keys() == {door.updates[0][0]}
 
 
 def test_a_job_that_slurm_puts_back_in_line_gets_its_own_nodes_back() -> None:
