@@ -81,7 +81,7 @@ def inserted(readme: str, page: str) -> str:
             *lines,
             "",
             f"Edits and LP{clock} ({date.group(1) if date else 'undated'}); first solves excluded. "
-            "Ratio: of medians, above 1 copter is faster. Warm: the rival keeps its basis; scratch: it has none. No "
+            "Ratio of medians: above 1 copter is faster. Scratch: the rival keeps no basis. No "
             f"commercial solver was run. [All rows]({PAGE}), [sizes](docs/results/sizes.md).",
         ]
     )
