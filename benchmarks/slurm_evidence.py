@@ -192,13 +192,11 @@ Written by `python benchmarks/slurm_evidence.py page`; `run` measures. Slurm {re
 GPUs; jobs sleep as long as their application would run on the GPUs that they got. Slurm's settings: backfill every
 second over all jobs, at a resolution of one second. copter knows each application's mean run time and speeds; single
 runs differ by a quarter. The machine has two cores and was shared with other work, which delays starts: a stream's
-schedulers ran at different times, so compare them with that in mind.
+schedulers ran at different times, on different days too, so compare them with that in mind.
 
 How this differs from a real cluster: jobs last 15 seconds in the mean, so that the time from a decision to a start (0.5
 to 2 s on a machine shared with others) counts for more than in hours; every time limit is two minutes, as Slurm takes
-whole minutes only, so that backfill knows little of run times; jobs neither fail nor share a network. With jobs a third
-as long that time is a sixth of a run, and copter's mean waits were 0.89 (mixed) and 0.84 (moldable) of small jobs
-first's.
+whole minutes only, so that backfill knows little of run times; jobs neither fail nor share a network.
 
 | stream | seed | jobs | scheduler | {names} |
 |---|---:|---:|---|{rule}|

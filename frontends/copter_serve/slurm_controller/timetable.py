@@ -133,6 +133,11 @@ class _Rows:
         self.class_first = np.cumsum([0, *(len(each.nodes) for each in classes)])
         kinds = {name for each in classes for name in each.one.has} - {"cpu", "mem"}
         self.resources = {name: at for at, name in enumerate(("cpu", "mem", *sorted(kinds)))}
+        self.running: dict[str, list[JobNow]] = {}  # by node
+        for job in cluster.jobs.values():
+            if not job.waits:
+                for name in set(job.nodes):
+                    self.running.setdefault(name, []).append(job)
 
     def steps(self, jobs: int) -> Steps:
         """Return the free amounts as running jobs end, with room for the steps of so many more jobs."""
@@ -156,12 +161,11 @@ class _Rows:
         for resource, amount in node.has.items():
             has[self.resources[resource]], free[self.resources[resource]] = amount, node.free.get(resource, 0.0)
         back: dict[float, Floats] = {}
-        for job in self.cluster.jobs.values():
-            if not job.waits and name in job.nodes:
-                amounts = back.setdefault(self._left_s(job), np.zeros(width))
-                for resource, amount in held(job, node.gpu_types, node.has).items():
-                    if resource in self.resources:
-                        amounts[self.resources[resource]] += amount
+        for job in self.running.get(name, ()):
+            amounts = back.setdefault(self._left_s(job), np.zeros(width))
+            for resource, amount in held(job, node.gpu_types, node.has).items():
+                if resource in self.resources:
+                    amounts[self.resources[resource]] += amount
         blocked = self.blocked.get(name, math.inf)
         found = [(0.0, free)]
         for time, amounts in sorted(back.items(), key=lambda each: each[0]):

@@ -159,7 +159,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
                     self.book.add(job, groups)
                     noted.append(job.id)
             self.enqueue(jobs)
-        except Exception:
+        except BaseException:  # Ctrl-C too
             for job_id in noted:
                 self.book.remove(job_id)
             raise

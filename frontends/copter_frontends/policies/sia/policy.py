@@ -152,7 +152,7 @@ class SiaPolicy(LpPolicy):
                     for job in some:
                         self.reservations.add(job)
                         added.append(job.id)
-            except Exception:
+            except BaseException:  # Ctrl-C too
                 self.remove_jobs(added)
                 form.arrivals = arrivals
                 raise
