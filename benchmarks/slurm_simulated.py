@@ -12,9 +12,12 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
+import shlex
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from slurm_streams import APPS, NODES, StreamJob, stream
 
@@ -28,18 +31,28 @@ from copter_serve.views.slurm_text import expanded
 AT_S = 1e9  # Unix time of a stream's start
 LIMIT_S = 120.0
 TICK_S = 1.0
+HEAD = """# Slurm's streams, simulated
+
+Made by `{command}`: the policy of `copter slurm run` on {seeds} streams of 200 jobs a kind, {delay:g} s from event
+to start. Each figure is the mean ratio to Slurm with small jobs first and 0.05 s, as simulated there, whose backfill is
+simpler than Slurm's: ratios compare variants of the policy with each other. Real streams: [slurm.md](slurm.md); the
+method: [timetable.md](../method/timetable.md).
+
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line for each variant."""
+    """Print a line for each variant; write the page if asked."""
     parser = argparse.ArgumentParser(description="Simulated streams under the Slurm controller's policy.")
     parser.add_argument("--kinds", default="mixed,rigid")
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--delay", type=float, default=0.5)
     parser.add_argument("--patience", default=f"{Rules().patience}")
     parser.add_argument("--moves", default=f"{timetable.MOVES}")
+    parser.add_argument("--write", type=Path, help="file of the page")
     given = parser.parse_args(arguments)
-    print("| stream | patience | moves | mean wait | large jobs | makespan |\n|---|---|---|---|---|---|")
+    lines = ["| stream | patience | moves | mean wait | large jobs | makespan |", "|---|---|---|---|---|---|"]
+    print("\n".join(lines))
     for kind in given.kinds.split(","):
         streams = [stream(kind, seed) for seed in range(1, given.seeds + 1)]
         slurm = [_figures(jobs, *small_first(jobs, kind)) for jobs in streams]
@@ -51,7 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     statistics.mean(one[at] / other[at] for one, other in zip(ours, slurm, strict=True))
                     for at in range(3)
                 ]
-                print(f"| {kind} | {patience} | {moves} | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |")
+                figures = " | ".join(f"{ratio:.2f}" for ratio in ratios)
+                lines.append(f"| {kind} | {patience} | {moves} | {figures} |")
+                print(lines[-1], flush=True)
+    if given.write is not None:
+        words = [word for word in (sys.argv[1:] if arguments is None else arguments) if word != "--write"]
+        command = shlex.join(["python", "benchmarks/slurm_simulated.py", *(w for w in words if w != str(given.write))])
+        head = HEAD.format(command=command, seeds=given.seeds, delay=given.delay)
+        given.write.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _figures(jobs: Sequence[StreamJob], starts: Sequence[float], ends: Sequence[float]) -> tuple[float, float, float]:
