@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.chronus import ChronusPolicy, StepReward
+from copter_frontends.policies.chronus import ChronusPolicy, StepReward, exact_plan, salvage
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import SloRecord
@@ -18,6 +18,13 @@ from copter_frontends.vocabulary import Cluster, DuplicateJobError, InvalidJobEr
 
 TABLE = ThroughputTable({"training": {"a100": 1.0, "v100": 0.6}})
 LEASE_S = 1200.0
+
+
+@pytest.fixture(autouse=True)
+def _without_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No exact programs, whose parts end by the clock: two policies with the same jobs could plan differently."""
+    monkeypatch.setattr(exact_plan, "MOST", 0)
+    monkeypatch.setattr(salvage, "EXACT", 0)
 
 
 def policy_of(selective: bool = False, spare_nodes: int = 0) -> ChronusPolicy:
