@@ -24,10 +24,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare, read_inputs
-from copter_frontends.cli.running import load_of
-from copter_frontends.cli.saving import RunInputs
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.cli.summary import load_of
 from copter_frontends.policies.chronus import ChronusPolicy, selector
 from copter_frontends.policies.chronus.compact import compact_form
 from copter_frontends.policies.chronus.draft import Draft
@@ -36,7 +35,6 @@ from copter_frontends.policies.chronus.free_tail import FreeTail
 from copter_frontends.policies.chronus.options import Ints, Options
 from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.simulator import Simulation
-from copter_frontends.simulator.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "chronus_load.md"
@@ -127,15 +125,14 @@ class Seen:
     round_ms: list[float] = field(default_factory=list)
 
 
-def prepared(case: Case) -> tuple[Simulation, Workload, RunInputs]:
+def prepared(case: Case) -> Run:
     """Make the run."""
     where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
     hours = str(case.hours[1] - case.hours[0])
     options = ["--hours", hours, "--warmup-rounds", str(case.warmup), "--load", str(case.load)]
     options += ["--seed", "0", "--threads", "1"]
     asked = SimulateOptions.of(**simulate.make_context("simulate", ["chronus", *where, *options]).params)
-    inputs = read_inputs(asked)
-    return *prepare(asked, None, inputs), inputs
+    return Run.read(asked)
 
 
 def watched(policy: ChronusPolicy, seen: Seen) -> None:
@@ -181,7 +178,8 @@ def cells(case: Case) -> Iterator[str]:
     """Run a case, and yield the cells of its row."""
     load = os.getloadavg()[0]
     seen = Seen()
-    simulation, workload, inputs = prepared(case)
+    run = prepared(case)
+    simulation, workload = run.simulation, run.workload
     policy = cast("ChronusPolicy", simulation.policy)
     if not case.selective:
         policy.selector.demand = None
@@ -194,7 +192,7 @@ def cells(case: Case) -> Iterator[str]:
         seen.round_ms.append(1e3 * (time.process_time() - begun))
     result = simulation.result()
     found = deadline_summary(result, workload.jobs, policy._source, policy)["deadlines"]
-    offered, waiting = load_of(inputs, result, workload), result.summary()["jobs_without_gpus"]
+    offered, waiting = load_of(run, result), result.summary()["jobs_without_gpus"]
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     yield from (f"{case.gpus:,}", hours_of(case), case.key[1], f"{offered['all'] if offered else 0.0:.2f}")
@@ -211,8 +209,8 @@ def cells(case: Case) -> Iterator[str]:
 def whole_rows(case: Case, most: int) -> Iterator[str]:
     """Run a case without C6 and without exact programs, and yield a row for each of the plans furthest below the LP."""
     plans: list[tuple[float, float, Options, Ints, float, float]] = []
-    simulation, workload, _ = prepared(case)
-    jobs = len(workload.jobs)
+    run = prepared(case)
+    simulation, jobs = run.simulation, len(run.workload.jobs)
     policy = cast("ChronusPolicy", simulation.policy)
     policy.selector.demand = None
 

@@ -23,7 +23,7 @@ from whole_rounds import described
 
 from copter.figures import short
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.running import collected_now
 from copter_frontends.cli.simulate import simulate
 
@@ -58,10 +58,11 @@ def late(scheduler: str, gpus: int, deadline_s: float, plans: int, seeds: int) -
     used: list[float] = []
     for seed in range(77, 77 + seeds):
         asked = options(scheduler, gpus, seed)
-        simulation, workload = prepare(asked)
+        run = Run.read(asked)
+        simulation = run.simulation
         policy: Any = simulation.policy
         plan = policy.plan
-        simulation.run(asked.warmup(simulation.round_s, workload.sampled))
+        simulation.run(run.warmup)
         collected_now()
         simulation.deadline_s = deadline_s
 

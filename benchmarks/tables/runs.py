@@ -56,7 +56,7 @@ def jobs_of(setting: Setting) -> list[Job]:
     """The workload's jobs as the policy has them, changed as the setting says."""
     cap, gpus = setting.semantics.batch_limit == "policy", cluster_from(setting.cluster).gpus
     jobs = make_workload(str(setting.workload), setting.jobs, 24.0, gpus, 0, cap_batch=cap).jobs
-    jobs = POLICIES[setting.policy].take(jobs)
+    jobs = POLICIES[setting.policy].in_form(jobs)
     return setting.change(jobs) if setting.change else jobs
 
 

@@ -24,7 +24,7 @@ from probe import environment, printed
 from table_list import TABLES, Table
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare, read_inputs
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.policy_kit.training_throughputs import TrainingThroughputs
@@ -138,10 +138,11 @@ def test_a_page_has_the_loads_that_its_jobs_now_have(name: str) -> None:
 def test_chronus_s_page_has_the_loads_that_its_jobs_now_have(case: chronus_load.Case) -> None:
     rows = [line for line in chronus_load.PAGE.read_text().splitlines() if line.startswith("| 112 | 0-24 | ")]
     (row,) = (line for line in rows if line.count("|") > 10 and chronus_load.key_of(line) == case.key)
-    _, workload, inputs = chronus_load.prepared(case)
+    run = chronus_load.prepared(case)
+    inputs = run.inputs
     capacity = {kind: inputs.cluster.capacity(kind) for kind in inputs.cluster.types}
     rates = TrainingThroughputs(inputs.cluster, inputs.model)
-    found = offered_load(workload.jobs, rates, capacity, *(HOUR * hour for hour in case.hours))
+    found = offered_load(run.workload.jobs, rates, capacity, *(HOUR * hour for hour in case.hours))
     assert f"{found.all:.2f}" == row.split(" | ")[3]
 
 
@@ -152,12 +153,12 @@ def test_the_page_of_tapes_has_the_loads_that_their_jobs_now_have(name: str) -> 
     said = re.search(r"^Load (\S+) from hour (\S+) to (\S+);", section, flags=re.MULTILINE)
     assert said
     asked = SimulateOptions.of(**simulate.make_context("simulate", list(tape.command[1:])).params)
-    inputs = read_inputs(asked)
-    simulation, workload = prepare(asked, None, inputs)
-    begin_s = asked.warmup(simulation.round_s, workload.sampled) * simulation.round_s
-    end_s = begin_s + int(tape.command[tape.command.index("--rounds") + 1]) * simulation.round_s
+    run = Run.read(asked)
+    inputs, round_s = run.inputs, run.simulation.round_s
+    begin_s = run.warmup * round_s
+    end_s = begin_s + int(tape.command[tape.command.index("--rounds") + 1]) * round_s
     capacity = {kind: inputs.cluster.capacity(kind) for kind in inputs.cluster.types}
-    found = offered_load(workload.jobs, TrainingThroughputs(inputs.cluster, inputs.model), capacity, begin_s, end_s)
+    found = offered_load(run.workload.jobs, TrainingThroughputs(inputs.cluster, inputs.model), capacity, begin_s, end_s)
     assert (f"{begin_s / HOUR:.3g}", f"{end_s / HOUR:.3g}", f"{found.all:.2f}") == (said[2], said[3], said[1])
 
 

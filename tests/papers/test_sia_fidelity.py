@@ -44,7 +44,7 @@ def simulated(policy_name: str, name: str, hours: float | None) -> SimulationRes
     cluster, entry = workload.cluster, POLICIES[policy_name]
     model = GoodputModel(configurations_of(cluster))
     policy = entry.build(cluster, model, settings=Settings(threads=1), semantics=SIA_ARTIFACT, profiles=profiles)
-    jobs = entry.take(workload.read(DATA).jobs)
+    jobs = entry.in_form(workload.read(DATA).jobs)
     run = Simulation(cluster, jobs, policy, model, policy.round_s, semantics=SIA_ARTIFACT, profiles=profiles)
     return run.run(hours=hours)
 

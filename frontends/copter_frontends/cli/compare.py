@@ -60,9 +60,8 @@ def _simulated(asked: SimulateOptions) -> tuple[dict[str, Any], dict[str, float]
     from copter_frontends.cli.running import run_simulation  # imported late, as in _run
     from copter_frontends.simulator.paired import completed_h
 
-    completed: dict[str, float] = {}
-    summary = run_simulation(asked, None, lambda result: completed.update(completed_h(result.jobs)))
-    return summary, completed
+    outcome = run_simulation(asked)
+    return outcome.summary, completed_h(outcome.result.jobs)
 
 
 def _run(
@@ -76,9 +75,9 @@ def _run(
     # Imported late, as in simulate.py, to save `--help` 2 s.
     from rich.console import Console
 
+    from copter_frontends.cli.destinations import prepare_report
     from copter_frontends.cli.interruption import exit_code_of
     from copter_frontends.cli.over_ray import gathered
-    from copter_frontends.cli.preparing import prepare_report
     from copter_frontends.report.comparison import ComparedRun, comparison_page
     from copter_frontends.report.table import print_side_by_side
 

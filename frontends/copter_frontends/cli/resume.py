@@ -51,9 +51,11 @@ def resume(
     if save_every is not None and save is None:
         raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
     # Imported late, as in simulate.py, to save `--help` 2 s.
-    from copter_frontends.cli.preparing import prepare_outputs
-    from copter_frontends.cli.running import carry_on, show
+    from copter_frontends.cli.destinations import prepare_outputs
+    from copter_frontends.cli.run import Run
+    from copter_frontends.cli.running import carry_on
     from copter_frontends.cli.saving import RunNote
+    from copter_frontends.cli.showing import show
     from copter_frontends.simulator import SimulationError, load_run
 
     try:
@@ -68,7 +70,7 @@ def resume(
         warmup = asked.warmup(simulation.round_s, note.workload.sampled)
         asked = replace(asked, hours=hours, rounds=rounds, warmup_rounds=warmup)
     prepare_outputs(asked)
-    total = asked.counted_rounds(simulation.round_s, asked.warmup(simulation.round_s, note.workload.sampled))
-    if total is not None and total <= len(simulation.records):
+    run = Run.resumed(asked, note, simulation)
+    if run.rounds is not None and run.rounds <= len(simulation.records):
         complain(f"{file}: the run is at its end; --rounds, --hours or --to-end goes on. Its figures:")
-    return show(asked, carry_on(asked, simulation, note.workload, note.inputs))
+    return show(asked, carry_on(run))

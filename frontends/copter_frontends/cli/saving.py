@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.simulator import Simulation, SimulationError, save_run
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import Cluster
@@ -24,11 +26,14 @@ class RunInputs:
         The simulated jobs' goodput.
     profiles : str or None
         Folder of measured profiles.
+    measured : mapping of str to ProfiledApplication, or None
+        The profiles by application; None if the jobs train by fitted constants.
     """
 
     cluster: Cluster
     model: GoodputModel
     profiles: str | None
+    measured: Mapping[str, ProfiledApplication] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,11 @@ class RunNote:
 class Saver:
     """Saves a run to the file of ``--save`` every few rounds and at the end; without a file it does nothing."""
 
-    def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload, inputs: RunInputs) -> None:
-        self._simulation, self._path, self._every = simulation, asked.save, asked.save_every
+    def __init__(self, simulation: Simulation, note: RunNote) -> None:
+        self._simulation, self._path, self._every = simulation, note.asked.save, note.asked.save_every
         self._since = 0
         if self._path is not None:
-            simulation.note = RunNote(asked, workload, inputs)
+            simulation.note = note
 
     def after_round(self) -> None:
         """Save the run if it is due."""

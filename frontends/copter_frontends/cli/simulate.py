@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from copter_frontends.cli.examples import Named
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
-from copter_frontends.cli.output import FiniteRange
+from copter_frontends.cli.output import FiniteRange, InputError, complain
 from copter_frontends.cli.policy_options import quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.policies.registry.names import METHOD_CHOICES, POLICY_NAMES
@@ -236,13 +238,23 @@ def simulate(**options: Any) -> int:
     asked = SimulateOptions.of(**options)
     asked.check()
     # Imported late: the import takes 2 s of processor time (Numba, SciPy, every policy), `--help` without it 0.1 s.
-    from copter_frontends.cli.running import run_simulation, show
+    from copter.storage.inputs import read_once
+    from copter_frontends.cli.running import run_simulation
+    from copter_frontends.cli.showing import show
+    from copter_frontends.what_if.change import Change, WhatIfError
 
-    if asked.what_if is not None:
-        from copter_frontends.cli.changed import simulate_twice
-
-        return simulate_twice(asked)
-    return show(asked, run_simulation(asked))
+    try:
+        change = None if asked.what_if is None else Change.read(asked.what_if)
+    except WhatIfError as error:
+        raise InputError(str(error)) from error
+    if asked.jobs is None and asked.gpus is not None and change is not None and change.gpus:
+        complain("--what-if: the same jobs both times, as many as for the cluster without the change")
+    after = None
+    with nullcontext() if change is None else read_once():  # the same files both times, even if one is replaced
+        before = run_simulation(asked)
+        if change is not None and before.summary["interrupted"] is None:
+            after = run_simulation(replace(asked, out=None, save=None, save_every=None, tape=None), change)
+    return show(asked, before, change, after)
 
 
 simulate.problems = problem_commands(several=False)

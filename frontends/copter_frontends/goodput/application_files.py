@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,10 +14,59 @@ from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application,
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.throughput import ThroughputParameters
 from copter_frontends.vocabulary import InvalidClusterError
-from copter_frontends.vocabulary.yaml_files import check_fields, load_yaml, read_count, read_positive, read_word
+from copter_frontends.vocabulary.yaml_files import (
+    Check,
+    check_fields,
+    load_yaml,
+    read_count,
+    read_entries,
+    read_fields,
+    read_number,
+    read_word,
+)
 
 CONSTANTS = ("alpha_c", "beta_c", "alpha_n", "beta_n", "alpha_r", "beta_r", "gamma")
 LOCAL = ("min_local_batch_size", "max_local_batch_size")
+
+
+def _speeds(where: str, value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise InvalidClusterError(f"{where}: must be a mapping of applications to numbers, not {value!r}")
+    return {name: read_number(f"{where}.{name}", each) for name, each in value.items()}
+
+
+def _noise_scale(where: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or len(value) < 2:
+        raise InvalidClusterError(f"{where}: must be a list of 2 or more numbers, not {value!r}")
+    return tuple(read_number(f"{where}[{k}]", each) for k, each in enumerate(value))
+
+
+def _profiles(where: str, value: Any) -> Mapping[str, GpuProfile]:
+    if not isinstance(value, dict) or not value:
+        raise InvalidClusterError(f"{where}: must be a mapping with at least one GPU type, not {value!r}")
+    return MappingProxyType({str(kind): _profile(f"{where}.{kind}", each) for kind, each in value.items()})
+
+
+def _profile(where: str, entry: Any) -> GpuProfile:
+    fields = read_fields(where, entry, PROFILE)
+    return GpuProfile(ThroughputParameters(*(fields[name] for name in CONSTANTS)), *(fields[name] for name in LOCAL))
+
+
+_size = partial(read_count, least=1)
+PROFILE: Mapping[str, Check] = {**dict.fromkeys(CONSTANTS, read_number), **dict.fromkeys(LOCAL, _size)}
+TYPE: Mapping[str, Check] = {"name": read_word, "like": read_word, "speed": read_number}
+MORE_OF_TYPE: Mapping[str, Check] = {"speeds": _speeds, "memory": read_number}
+APPLICATION: Mapping[str, Check] = {
+    "name": read_word,
+    "init_batch_size": _size,
+    "max_batch_size": _size,
+    "work_samples": read_number,
+    "noise_scale": _noise_scale,
+    "restart_s": read_number,
+    "gpus": _profiles,
+}
+MORE_OF_APPLICATION: Mapping[str, Check] = {"policy_restart_s": read_number, "slowdown": read_number}
+"""Fields of a file's entries, needed and optional, with their checks."""
 
 
 def read_applications(
@@ -49,48 +98,36 @@ def read_applications(
     InvalidClusterError, InvalidDataError
         If the file cannot be read or is not such a file; the message names the file and the field.
     """
-    content = load_yaml(path)
-    fields = check_fields(str(path), content, (), ("gpu_types", "applications"))
+    lists = check_fields(str(path), load_yaml(path), (), ("gpu_types", "applications"))
+    types = read_entries(path, "gpu_types", lists.get("gpu_types", []), TYPE, MORE_OF_TYPE)
+    made = read_entries(path, "applications", lists.get("applications", []), APPLICATION, MORE_OF_APPLICATION)
     result = dict(known)
-    for i, entry in enumerate(_list(path, fields, "gpu_types")):
-        _add_type(f"{path}: gpu_types[{i}]", entry, result)
-    for i, entry in enumerate(_list(path, fields, "applications")):
-        where = f"{path}: applications[{i}]"
-        made = _application(where, entry)
-        if made.name in result:
-            raise InvalidClusterError(f"{where}.name: there is an application {made.name!r} already")
-        result[made.name] = made
+    for where, fields in types:
+        _add_type(where, fields, result)
+    for where, fields in made:
+        if fields["name"] in result:
+            raise InvalidClusterError(f"{where}.name: there is an application {fields['name']!r} already")
+        result[fields["name"]] = _application(where, fields)
     return MappingProxyType(result)
 
 
-def _list(path: str | Path, fields: Mapping[str, Any], name: str) -> list[Any]:
-    entries = fields.get(name, [])
-    if not isinstance(entries, list):
-        raise InvalidClusterError(f"{path}: {name!r} must be a list")
-    return entries
-
-
-def _add_type(where: str, entry: Any, applications: dict[str, Application]) -> None:
+def _add_type(where: str, fields: Mapping[str, Any], applications: dict[str, Application]) -> None:
     """Give every application that runs on the type named by ``like`` a profile on the new type."""
-    fields = check_fields(where, entry, ("name", "like", "speed"), ("speeds", "memory"))
-    name, like = read_word(f"{where}.name", fields["name"]), read_word(f"{where}.like", fields["like"])
-    speed, memory = _positive(f"{where}.speed", fields["speed"]), fields.get("memory", 1)
-    memory = _positive(f"{where}.memory", memory)
+    name, like, speeds = fields["name"], fields["like"], fields.get("speeds", {})
     modelled = {kind for application in applications.values() for kind in application.gpus}
     if name in modelled:
         raise InvalidClusterError(f"{where}.name: there is a GPU type {name!r} already")
     if like not in modelled:
         raise InvalidClusterError(f"{where}.like: no GPU type is called {like!r}; there are {', '.join(modelled)}")
-    speeds = fields.get("speeds", {})
-    if not isinstance(speeds, dict) or not set(speeds) <= set(applications):
+    if not set(speeds) <= set(applications):
         raise InvalidClusterError(f"{where}.speeds: must be a mapping of applications to numbers, not {speeds!r}")
     for key, application in applications.items():
         profile = application.gpus.get(like)
         if profile is None:
             continue
-        own = _positive(f"{where}.speeds.{key}", speeds.get(key, speed))
-        most = max(profile.min_local_batch_size, int(profile.max_local_batch_size * memory))
-        made = GpuProfile(bootstrapped(profile.parameters, 1 / own), profile.min_local_batch_size, most)
+        most = max(profile.min_local_batch_size, int(profile.max_local_batch_size * fields.get("memory", 1.0)))
+        constants = bootstrapped(profile.parameters, 1 / speeds.get(key, fields["speed"]))
+        made = GpuProfile(constants, profile.min_local_batch_size, most)
         applications[key] = replace(
             application, gpus=MappingProxyType({**application.gpus, name: made}), pipeline=_cut(application, name, like)
         )
@@ -104,41 +141,9 @@ def _cut(application: Application, name: str, like: str) -> Any:
     return replace(pipeline, stages=MappingProxyType({**pipeline.stages, name: pipeline.stages[like]}))
 
 
-def _application(where: str, entry: Any) -> Application:
-    needed = ("name", "init_batch_size", "max_batch_size", "work_samples", "noise_scale", "restart_s", "gpus")
-    fields = check_fields(where, entry, needed, ("policy_restart_s", "slowdown"))
-    noise, gpus = fields["noise_scale"], fields["gpus"]
-    if not isinstance(noise, list) or len(noise) < 2:
-        raise InvalidClusterError(f"{where}.noise_scale: must be a list of 2 or more numbers, not {noise!r}")
-    if not isinstance(gpus, dict) or not gpus:
-        raise InvalidClusterError(f"{where}.gpus: must be a mapping with at least one GPU type, not {gpus!r}")
-    restart_s = _positive(f"{where}.restart_s", fields["restart_s"])
+def _application(where: str, fields: Mapping[str, Any]) -> Application:
+    given = {"policy_restart_s": fields["restart_s"], "slowdown": 1.0, **fields}
     try:
-        return Application(
-            name=read_word(f"{where}.name", fields["name"]),
-            init_batch_size=read_count(f"{where}.init_batch_size", fields["init_batch_size"], 1),
-            max_batch_size=read_count(f"{where}.max_batch_size", fields["max_batch_size"], 1),
-            work_samples=_positive(f"{where}.work_samples", fields["work_samples"]),
-            noise_scale=tuple(_positive(f"{where}.noise_scale[{k}]", each) for k, each in enumerate(noise)),
-            restart_s=restart_s,
-            policy_restart_s=_positive(f"{where}.policy_restart_s", fields.get("policy_restart_s", restart_s)),
-            slowdown=_positive(f"{where}.slowdown", fields.get("slowdown", 1.0)),
-            gpus=MappingProxyType({str(k): _profile(f"{where}.gpus.{k}", each) for k, each in gpus.items()}),
-        )
+        return Application(**given)
     except InvalidDataError as error:
         raise InvalidDataError(f"{where}: {error}") from error
-
-
-def _profile(where: str, entry: Any) -> GpuProfile:
-    fields = check_fields(where, entry, (*CONSTANTS, *LOCAL))
-    constants = [_positive(f"{where}.{name}", fields[name]) for name in CONSTANTS]
-    least, most = (read_count(f"{where}.{name}", fields[name], 1) for name in LOCAL)
-    return GpuProfile(ThroughputParameters(*constants), least, most)
-
-
-def _positive(where: str, value: Any) -> float:
-    """Return a finite positive number; accepts text such as 1e7, which YAML does not read as a number."""
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = float(value)
-    return read_positive(where, value)

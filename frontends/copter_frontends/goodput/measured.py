@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
 from copter.errors import InvalidDataError
-from copter_frontends.goodput.applications import APPLICATIONS, HYBRID_APPLICATIONS
+from copter_frontends.goodput.applications import APPLICATIONS, HYBRID_APPLICATIONS, Application
 from copter_frontends.goodput.fitted_constants import EPOCHS
 from copter_frontends.goodput.profile_files import Column, read_columns
 from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps, fitted_profiles
@@ -163,14 +163,24 @@ def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -
     return {**fitted_profiles(HYBRID_APPLICATIONS), **{name: _read_application(root / name, name) for name in names}}
 
 
-def find_profiles(*next_to: str | Path) -> Path | None:
+def profiles_of(directory: str | Path, applications: Mapping[str, Application]) -> dict[str, ProfiledApplication]:
+    """Return the profiles of applications: measured where the directory has them, otherwise from fitted constants.
+
+    Errors as of :func:`read_profiles`.
+    """
+    measured = read_profiles(directory)
+    others = {name: made for name, made in applications.items() if name not in measured}
+    return {**fitted_profiles(others), **measured}
+
+
+def find_profiles(*next_to: str | Path | None) -> Path | None:
     """Return the folder ``profiles/sia`` in the data directory or beside a parent of one of the given files; None if
     absent.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
-    roots += [folder for path in next_to for folder in Path(path).resolve().parents]
+    roots += [folder for path in next_to if path for folder in Path(path).resolve().parents]
     return next((root / "profiles" / "sia" for root in roots if (root / "profiles" / "sia" / "cifar10").is_dir()), None)
 
 

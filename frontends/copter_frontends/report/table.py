@@ -124,6 +124,36 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _arrived(summary: Mapping[str, Any]) -> int:
+    """Return the number of jobs submitted before the run's end."""
+    return int(summary.get("jobs_arrived", summary["jobs_submitted"]))
+
+
+def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the headline figures: (name, figure, remark)."""
+    round_s, gap = summary["round_s"], summary["gap"]
+    cards = [
+        ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
+        ("Gap", percent(gap["p50"]), f"largest {percent(gap['max'])}"),
+        ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
+        ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
+        ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),
+    ]
+    if not summary["variables"]["max"]:
+        cards.pop(1)  # a policy without a program has no gap
+    ratio = ((summary.get("highs") or {}).get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
+    if ratio:
+        cards.insert(
+            1,
+            (
+                "Against HiGHS",
+                f"{times(ratio)}×",
+                "median of the times in the table below",
+            ),
+        )
+    return cards
+
+
 def _variables(spread: Mapping[str, float | None]) -> str:
     """Return the sizes of the rounds' linear programs."""
     if spread["max"] == 0:

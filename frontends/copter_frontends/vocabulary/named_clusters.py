@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from copter_frontends.vocabulary import Cluster, InvalidClusterError
-from copter_frontends.vocabulary.yaml_files import check_fields, load_yaml, read_count, read_word
+from copter_frontends.vocabulary.yaml_files import Check, load_yaml, read_count, read_entries, read_word
 
 SCALED_TYPES = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 """GPU types of :func:`scaled_cluster`, in order."""
 
 SCALED_GPUS_PER_NODE = 8  # GPUs on each node of a cluster made by --gpus
+
+TYPE_FIELDS: Mapping[str, Check] = {
+    "name": read_word,
+    "gpus_per_node": partial(read_count, least=1),
+    "nodes": partial(read_count, least=0),
+}
+"""Fields of a GPU type in a cluster's file."""
 
 # Type name -> (nodes, GPUs per node), as stated in the papers.
 NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
@@ -105,11 +113,11 @@ def read_cluster(path: str | Path) -> Cluster:
     if not isinstance(entries, list) or not entries:
         raise InvalidClusterError(f"{path}: 'types' must be a list with at least one GPU type")
     counts: dict[str, tuple[int, int]] = {}
-    for i, entry in enumerate(entries):
-        name, nodes, gpus_per_node = _read_type(f"{path}: types[{i}]", entry)
+    for where, fields in read_entries(path, "types", entries, TYPE_FIELDS):
+        name = fields["name"]
         if name in counts:
-            raise InvalidClusterError(f"{path}: types[{i}].name: {name!r} is there twice")
-        counts[name] = (nodes, gpus_per_node)
+            raise InvalidClusterError(f"{where}.name: {name!r} is there twice")
+        counts[name] = (fields["nodes"], fields["gpus_per_node"])
     if not any(nodes for nodes, _ in counts.values()):
         raise InvalidClusterError(f"{path}: types: no type has a node; give at least one type a 'nodes' of 1 or more")
     return Cluster.of(counts)
@@ -118,12 +126,3 @@ def read_cluster(path: str | Path) -> Cluster:
 def cluster_from(text: str) -> Cluster:
     """Return the cluster named on a command line: a YAML file if the name ends so, otherwise one of the papers'."""
     return read_cluster(text) if text.endswith((".yaml", ".yml")) else named_cluster(text)
-
-
-def _read_type(where: str, entry: Any) -> tuple[str, int, int]:
-    fields = check_fields(where, entry, ("name", "gpus_per_node", "nodes"))
-    return (
-        read_word(f"{where}.name", fields["name"]),
-        read_count(f"{where}.nodes", fields["nodes"], 0),
-        read_count(f"{where}.gpus_per_node", fields["gpus_per_node"], 1),
-    )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from copter.storage.inputs import contents
 from copter_frontends.vocabulary import InvalidClusterError
+
+Check = Callable[[str, Any], Any]
+"""Check of a field: takes its position in the file and its value, and returns the value or raises."""
 
 MOST_BYTES = 16_000_000  # most bytes of a YAML file
 MOST_COUNT = 1_000_000  # most nodes, and most GPUs of a node
@@ -42,6 +47,29 @@ def check_fields(where: str, entry: Any, required: Collection[str], optional: Co
     return entry
 
 
+def read_fields(
+    where: str, entry: Any, required: Mapping[str, Check], optional: Mapping[str, Check] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return an entry with the required fields and perhaps the optional ones, each as its check returns it."""
+    given = check_fields(where, entry, required, optional)
+    checks = {**required, **optional}
+    return {name: checks[name](f"{where}.{name}", given[name]) for name in checks if name in given}
+
+
+def read_entries(
+    path: str | Path,
+    name: str,
+    entries: Any,
+    required: Mapping[str, Check],
+    optional: Mapping[str, Check] = MappingProxyType({}),
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return each entry of a file's list with its position in the file, for messages, as :func:`read_fields` does."""
+    if not isinstance(entries, list):
+        raise InvalidClusterError(f"{path}: {name!r} must be a list")
+    places = [(f"{path}: {name}[{i}]", entry) for i, entry in enumerate(entries)]
+    return [(where, read_fields(where, entry, required, optional)) for where, entry in places]
+
+
 def read_word(where: str, value: Any) -> str:
     """Return an entry that must be a string with at least one character.
 
@@ -69,3 +97,11 @@ def read_positive(where: str, value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= LARGEST:
         raise InvalidClusterError(f"{where}: must be a number above 0, not {value!r}")
     return float(value)
+
+
+def read_number(where: str, value: Any) -> float:
+    """Return a finite positive number; accepts text such as 1e7, which YAML does not read as a number."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value)
+    return read_positive(where, value)

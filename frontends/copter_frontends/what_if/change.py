@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from copter_frontends.vocabulary import Cluster, FrontendError, Job, SchedulingPolicy
+
+if TYPE_CHECKING:
+    from copter_frontends.simulator import Simulation
 
 FORMS = "add N TYPE, remove N TYPE, quota TEAM N, add job NAME GPUS [APPLICATION], remove job NAME"
 MOST_PARTS = 100  # most parts of one change
@@ -131,6 +134,17 @@ class Change:
         self.tell_quotas(policy)
         for each in self.added:
             policy.add_job(job_of(each, jobs))
+
+    def tell_simulation(self, simulation: Simulation) -> None:
+        """Change the GPUs and quotas of a simulation between two rounds; raises one of copter's errors if a part is
+        refused.
+        """
+        for kind, count in self.gpus.items():
+            if count > 0:
+                simulation.add_nodes(kind, len(simulation.cluster.copy().add_whole_nodes(kind, count)))
+            else:
+                simulation.remove_nodes(sorted(simulation.cluster.choose_whole_nodes(kind, -count)))
+        self.tell_quotas(simulation.policy)
 
     def tell_quotas(self, policy: object) -> None:
         """Apply the quotas to a policy; WhatIfError if it has no quotas."""

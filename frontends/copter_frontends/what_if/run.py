@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copter_frontends.simulator import Simulation, load_run
+from copter_frontends.simulator import load_run
 from copter_frontends.simulator.paired import Paired, completed_h
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.round import Answer, ask
@@ -34,19 +34,7 @@ def ask_hours(change: Change, path: str, hours: float) -> Paired:
         simulation = load_run(path)
         done = completed_h(simulation.result().jobs).keys()
         if changed:
-            change_run(change, simulation)
+            change.tell_simulation(simulation)
         ended = completed_h(simulation.run(hours=hours).jobs)
         pair.append({name: h for name, h in ended.items() if name not in done})
     return Paired.of(*pair)
-
-
-def change_run(change: Change, simulation: Simulation) -> None:
-    """Change the GPUs and quotas of a simulation between two rounds; raises one of copter's errors if a part is
-    refused.
-    """
-    for kind, count in change.gpus.items():
-        if count > 0:
-            simulation.add_nodes(kind, len(simulation.cluster.copy().add_whole_nodes(kind, count)))
-        else:
-            simulation.remove_nodes(sorted(simulation.cluster.choose_whole_nodes(kind, -count)))
-    change.tell_quotas(simulation.policy)

@@ -128,7 +128,7 @@ def test_gavels_reference_table_on_one_workload():
 
 def test_rigid_policies_fix_the_batch_size_that_a_workload_gives():
     jobs = [Job("capped", "bert", max_batch_size=48), Job("fixed", "bert", batch_size=24), Job("free", "bert")]
-    assert [job.batch_size for job in POLICIES["gavel"].take(jobs)] == [48, 24, None]
-    assert POLICIES["sia"].take(jobs) == jobs
-    taken = POLICIES["pollux"].take(jobs)  # it sees no cap (docs/papers/baselines.md)
+    assert [job.batch_size for job in POLICIES["gavel"].in_form(jobs)] == [48, 24, None]
+    assert POLICIES["sia"].in_form(jobs) == jobs
+    taken = POLICIES["pollux"].in_form(jobs)  # it sees no cap (docs/papers/baselines.md)
     assert [(job.batch_size, job.max_batch_size) for job in taken] == [(None, None), (24, None), (None, None)]

@@ -9,7 +9,7 @@ import pytest
 from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.chronus import exact_plan as module
@@ -75,7 +75,7 @@ def test_a_run_without_c6_has_no_small_plan_far_from_its_bound() -> None:
     worst = {}
     for exact in (True, False):
         arguments = ["chronus", "--gpus", "56", "--jobs", "1500", "--hours", "2", "--threads", "1"]
-        simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+        simulation = Run.read(SimulateOptions.of(**simulate.make_context("simulate", arguments).params)).simulation
         policy = simulation.policy
         assert isinstance(policy, ChronusPolicy)
         policy.selector.demand = None

@@ -9,14 +9,14 @@ from click.testing import CliRunner
 
 from copter_frontends.cli import cli
 from copter_frontends.cli.options import OWN_OPTIONS, SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policies.hops import ProfilingQueue
 
 
 def policy_of(name: str, *arguments: str) -> Any:
     given = simulate.make_context("simulate", [name, "--gpus", "56", "--jobs", "4", "--hours", "1", *arguments])
-    simulation, _ = prepare(SimulateOptions.of(**given.params))
+    simulation = Run.read(SimulateOptions.of(**given.params)).simulation
     return simulation.policy
 
 
@@ -50,14 +50,14 @@ def test_another_policy_refuses_them(option: str) -> None:
 
 def test_hops_profiles_the_jobs_of_its_own_clusters_first() -> None:
     given = ["hops", "--cluster", "hops-64", "--jobs", "6", "--seed", "3", "--fairness", "0.5", "--profiling"]
-    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", list(given)).params))
+    simulation = Run.read(SimulateOptions.of(**simulate.make_context("simulate", list(given)).params)).simulation
     queue: Any = simulation.policy
     assert isinstance(queue, ProfilingQueue)
     assert (queue.fairness, queue.learns) == (0.5, True)
     result = simulation.run()
     assert max(queue.probing) >= 3, "a GPU of every type"
     assert result.summary()["jobs_completed"] == 6
-    plain, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", given[:-1]).params))
+    plain = Run.read(SimulateOptions.of(**simulate.make_context("simulate", given[:-1]).params)).simulation
     assert plain.run().summary()["avg_jct_h"] < result.summary()["avg_jct_h"], "profiling takes time"
 
 

@@ -14,8 +14,7 @@ from copter_frontends import cli
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import charts_of
-from copter_frontends.report.table import headline, print_side_by_side, print_summary
-from copter_frontends.report.writer import cards_of
+from copter_frontends.report.table import cards_of, headline, print_side_by_side, print_summary
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.activity import Span
 from copter_frontends.simulator.traces import generate_day

@@ -9,7 +9,7 @@ import pytest
 from command_line import run_json as run
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.simulator.workload import make_workload
 
@@ -83,8 +83,8 @@ def test_the_options_reach_the_policy(workload: str) -> None:
         "g",
     ]
     with simulate.make_context("simulate", given) as context:
-        simulation, made = prepare(SimulateOptions(**context.params))
-    policy = simulation.policy
+        run = Run.read(SimulateOptions(**context.params))
+    made, policy = run.workload, run.simulation.policy
     objective = policy.formulation.objective  # type: ignore[attr-defined]
     assert (objective.power, objective.incentive) == (-1.0, 2.0)
     assert policy.semantics.growth == 3  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from copter_frontends.cli import cli
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.policies.hare import HareInstance, HareJob
@@ -96,7 +96,7 @@ def test_requests_that_a_run_adds_and_removes_are_the_jobs_that_came_and_went(
 ) -> None:
     """In programs with all columns and in larger ones, whose columns change with the clock and the prices."""
     arguments = ["hare-relaxed", "--gpus", str(gpus), "--jobs", str(jobs), "--hours", "4", "--threads", "1"]
-    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+    simulation = Run.read(SimulateOptions.of(**simulate.make_context("simulate", arguments).params)).simulation
     policy = simulation.policy
     assert isinstance(policy, HareTaskPolicy)
     known, came, went, sizes = set[str](), 0, 0, []

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import deadlines
 from copter.errors import InvalidDataError
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.policy_kit.deadline_guard import PATIENCE, Pace, that_fit
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, Job, PlanStatus
@@ -22,7 +22,7 @@ SOON_S = 1e-3
 
 def begun(policy: str) -> Simulation:
     """A simulation in which at least three jobs run and go on."""
-    simulation, _ = prepare(deadlines.options(policy, 64, seed=3))
+    simulation = Run.read(deadlines.options(policy, 64, seed=3)).simulation
     for _ in range(900):
         ended = simulation.step().completed
         if len(simulation.policy.held.keys() - set(ended)) > 2:  # type: ignore[attr-defined]

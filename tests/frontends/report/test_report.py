@@ -19,9 +19,9 @@ from copter_frontends.report.charts import MOST_POINTS, _thin, charts_of
 from copter_frontends.report.extras import MissingExtraError, check_extras
 from copter_frontends.report.figures import render
 from copter_frontends.report.progress import LiveProgress
-from copter_frontends.report.table import number
+from copter_frontends.report.table import cards_of, number
 from copter_frontends.report.theme import DARK, LIGHT
-from copter_frontends.report.writer import cards_of, write_report
+from copter_frontends.report.writer import write_report
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.simulator.traces import generate_day
 from copter_frontends.vocabulary import configurations_of

@@ -9,7 +9,7 @@ import pytest
 
 from copter.errors import SettingsError
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaPolicy
@@ -121,5 +121,5 @@ def test_what_cannot_be_profiled_or_remembered_is_refused(change: dict[str, Any]
 def test_the_command_line_has_it(tmp_path: Any) -> None:
     given = ["sia", "--cluster", "sia-het", "--jobs", "4", "--hours", "1", "--semantics", "thesis", "--deja-vu"]
     with simulate.make_context("simulate", given) as context:
-        simulation, _ = prepare(SimulateOptions(**context.params))
+        simulation = Run.read(SimulateOptions(**context.params)).simulation
     assert simulation.semantics.deja_vu is True

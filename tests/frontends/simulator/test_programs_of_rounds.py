@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policy_kit import LpPolicy
@@ -18,7 +18,7 @@ from copter_frontends.vocabulary import Exposed
 def simulation(policy: str, *options: str) -> Simulation:
     arguments = [policy, "--gpus", "112", "--seed", "3", "--threads", "1", *options]
     asked = SimulateOptions.of(**simulate.make_context("simulate", arguments).params)
-    return prepare(asked)[0]
+    return Run.read(asked).simulation
 
 
 def programs(run: Simulation, rounds: int) -> tuple[list[str], list[int]]:

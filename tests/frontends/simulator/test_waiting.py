@@ -10,7 +10,7 @@ import pytest
 
 from copter.errors import SettingsError
 from copter_frontends.cli.options import SimulateOptions
-from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.names import POLICY_NAMES
@@ -130,7 +130,7 @@ def test_ageing_bounds_the_wait_that_the_policy_leaves_open() -> None:
 def test_ageing_bounds_the_wait_under_the_papers_policies(policy: str) -> None:
     def made(*more: str) -> Simulation:
         arguments = [policy, "--cluster", "sia-hom", "--jobs", "400", "--window-hours", "4", "--hours", "3", *more]
-        return prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))[0]
+        return Run.read(SimulateOptions.of(**simulate.make_context("simulate", arguments).params)).simulation
 
     plain, _ = longest_wait_s(made(), 3.0)
     aged, _ = longest_wait_s(made("--ageing", "0.75"), 3.0)
@@ -143,7 +143,7 @@ def test_ageing_bounds_the_wait_under_the_papers_policies(policy: str) -> None:
 def test_ageing_bounds_the_wait_at_a_load_of_1_6_over_a_day(policy: str) -> None:
     """A turn frees its GPUs for the next: over a day of too much work no job waits for much more than asked."""
     arguments = [policy, "--cluster", "sia-hom", "--load", "1.6", "--hours", "24", "--seed", "5", "--ageing", "2"]
-    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+    simulation = Run.read(SimulateOptions.of(**simulate.make_context("simulate", arguments).params)).simulation
     worst, ran = longest_wait_s(simulation, 24.0)
     assert 2.0 * 3600.0 <= worst <= 2.0 * 3600.0 + 2 * simulation.round_s
     assert sum(record.queued_jobs for record in ran.rounds[-60:]) > 0

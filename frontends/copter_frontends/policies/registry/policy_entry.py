@@ -62,7 +62,7 @@ class PolicyEntry:
             return semantics
         return replace(semantics, type_blind=True, charge="type_and_shape", pin_restoring=False)
 
-    def take(self, jobs: Iterable[Job]) -> list[Job]:
+    def in_form(self, jobs: Iterable[Job]) -> list[Job]:
         """Return the jobs in the form of the policy's paper; a policy for rigid jobs gets fixed batch sizes and no
         cap.
         """
