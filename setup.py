@@ -1,7 +1,7 @@
 """The extension list, nothing else; all metadata is in pyproject.toml.
 
 COPTER_DEBUG=1 turns bounds checks on. COPTER_LEVELS=v2,v3,v4 builds for these levels of x86-64: the first one in place,
-the others under copter/levels/, chosen at import (copter/processor.py). Without it there is one build, for this
+the others under copter/levels/, chosen at import (copter/runtime/processor.py). Without it there is one build, for this
 processor's level.
 
 Some modules in Python are compiled too (`WHOLE`): those that change a model or a session. Python handles a signal
@@ -34,7 +34,7 @@ SHARED = "copter._cyutility"  # what Cython's modules have in common; its source
 debug = os.environ.get("COPTER_DEBUG") == "1"
 flags = ["-O1", "-g"] if debug else ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 asked = [f"x86-64-{level.strip()}" for level in os.environ.get("COPTER_LEVELS", "").split(",") if level.strip()]
-processor = runpy.run_path("copter/processor.py")
+processor = runpy.run_path("copter/runtime/processor.py")
 if not set(asked) <= set(processor["LEVELS"]):
     raise SystemExit(f"COPTER_LEVELS names levels of {', '.join(processor['LEVELS'])}: v2,v3,v4")
 asked = asked or [processor["processor_level"]()]

@@ -23,7 +23,7 @@ import numpy as np
 import copter
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.presolve.reduce import ALL as REDUCTIONS
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 ROOT = Path(copter.__file__).parent
 ROOMS = ("methods/*.py", *(f"methods/{room}/*" for room in ("proximal", "blocks", "simplex", "interior")))

@@ -29,7 +29,7 @@ from concave_dede import DeDe
 from numpy.typing import NDArray
 
 import copter
-from copter.figures import short
+from copter.problem.figures import short
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")

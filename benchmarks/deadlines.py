@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from whole_rounds import described
 
-from copter.figures import short
+from copter.problem.figures import short
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.run import Run
 from copter_frontends.cli.running import collected_now

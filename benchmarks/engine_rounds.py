@@ -21,7 +21,7 @@ from typing import Any
 
 from whole_rounds import described
 
-from copter.figures import short
+from copter.problem.figures import short
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "engine.md"

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import copter
-from copter.figures import short
+from copter.problem.figures import short
 from copter_frontends.policies.baselines.gavel import GavelObjective, GavelPrograms, JobFacts
 from copter_frontends.policies.sia.objective import SiaObjective
 from copter_frontends.traffic import NetworkFileError, TrafficFormulation, make_paths

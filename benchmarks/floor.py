@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.settings import available_threads
+from copter.runtime.settings import available_threads
 
 STREAM_BYTES = 1 << 28  # far above any cache that a share of a machine has
 REPEATS = 7

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from readme_table import rows_of as tapes_of
 
-from copter.figures import figure, short
+from copter.problem.figures import figure, short
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "sizes.md"

@@ -34,7 +34,7 @@ from floor import stream_bytes_per_s
 from pictures import measured as measured_picture
 
 from copter.errors import SnapshotError
-from copter.figures import short
+from copter.problem.figures import short
 from copter.session.tape_tools import described
 from copter.tape import TapeReader
 from copter.tape.layout import ROUND

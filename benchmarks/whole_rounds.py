@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from copter.figures import short
+from copter.problem.figures import short
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "rounds.md"

@@ -43,18 +43,18 @@ from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
+from copter.runtime.settings import Settings
 from copter.runtime.version import VERSION
 from copter.session.max_min import MaxMin
 from copter.session.session import Session
-from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
 
 if TYPE_CHECKING:
-    from copter.formats.lp import read_lp, write_lp
-    from copter.formats.mps import read_mps, write_mps
     from copter.highs.certify import Certificate, certify_with_highs
     from copter.methods.integer.solution import IntegerSolution, IntegerStatus
     from copter.methods.integer.solve import solve_integer
+    from copter.model.formats.lp import read_lp, write_lp
+    from copter.model.formats.mps import read_mps, write_mps
 
 __version__ = VERSION
 
@@ -64,11 +64,11 @@ _LAZY = {
     "IntegerSolution": "copter.methods.integer.solution",
     "IntegerStatus": "copter.methods.integer.solution",
     "certify_with_highs": "copter.highs.certify",
-    "read_lp": "copter.formats.lp",
-    "read_mps": "copter.formats.mps",
+    "read_lp": "copter.model.formats.lp",
+    "read_mps": "copter.model.formats.mps",
     "solve_integer": "copter.methods.integer.solve",
-    "write_lp": "copter.formats.lp",
-    "write_mps": "copter.formats.mps",
+    "write_lp": "copter.model.formats.lp",
+    "write_mps": "copter.model.formats.mps",
 }
 
 __all__ = [

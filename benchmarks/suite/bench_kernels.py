@@ -6,7 +6,7 @@ import numpy as np
 
 from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.project import Projection, project
-from copter.settings import available_threads
+from copter.runtime.settings import available_threads
 
 from .problems import SIZES, Rounds
 

@@ -46,7 +46,7 @@ from rich.table import Table
 from runs import RunStore
 
 from copter import Settings
-from copter.settings import NamedMethod
+from copter.runtime.settings import NamedMethod
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation, load_run, save_run

@@ -21,7 +21,7 @@ from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
-from copter.settings import available_threads
+from copter.runtime.settings import available_threads
 
 Mask = NDArray[np.bool_]
 

@@ -23,8 +23,8 @@ from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.settings import Settings
 from copter.runtime.version import VERSION
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

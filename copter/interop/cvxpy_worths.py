@@ -24,8 +24,8 @@ from copter.errors import CopterError
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.problem.worth import Worth, log, minimum, power
+from copter.runtime.settings import Settings
 from copter.session.session import Session
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

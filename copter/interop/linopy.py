@@ -24,7 +24,7 @@ from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 

@@ -24,9 +24,9 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.problem.values import distinct
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 from copter.session.session import Session
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 SETTINGS = tuple(each.name for each in fields(Settings))
 STATUS = {

@@ -42,8 +42,8 @@ from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.settings import Settings
 from copter.runtime.version import VERSION
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

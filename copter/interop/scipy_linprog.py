@@ -21,7 +21,7 @@ from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeWarning
 
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 LINPROG = (
     "maxiter",

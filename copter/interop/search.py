@@ -9,7 +9,7 @@ from typing import Any
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 
 def searched(

@@ -11,8 +11,8 @@ from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Callback = Callable[[int, float, float], bool | None]
 

@@ -36,7 +36,7 @@ from copter.model.values import sparse_values
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Status
 from copter.problem.values import OwnDuals
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -10,8 +10,8 @@ from copter.methods.blocks.program import BlockProgram, program_of
 from copter.methods.blocks.solve import solve_blocks
 from copter.methods.warm_state import WarmState
 from copter.model.matrix import BlockMatrix
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

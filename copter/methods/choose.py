@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from copter.errors import SettingsError
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Method = Literal[
     "",

@@ -15,8 +15,8 @@ from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

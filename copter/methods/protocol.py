@@ -15,8 +15,8 @@ from copter.methods.choose import Choice
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.problem.residuals import Residuals
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Callback = Callable[[int, float, float], bool | None]
 

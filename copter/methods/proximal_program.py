@@ -14,8 +14,8 @@ from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import Scaling, equilibrate
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 COLUMNS = "columns"
 # Most times that the scaled problem's tolerance is divided by ten because the unscaled residuals are large.

@@ -16,8 +16,8 @@ from copter.methods.proximal_program import solve_proximal
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 LARGEST = 1e200  # largest size of a number in a program, so that products stay finite after scaling
 

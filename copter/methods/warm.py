@@ -18,8 +18,8 @@ from copter.methods.whole_program import WholeProgram
 from copter.model.matrix.bounds import count_sums_and_entries, has_private_rows
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 METHODS: dict[Way, type[Method]] = {
     "small_simplex": SmallSimplex,

@@ -41,7 +41,7 @@ from copter.problem.checker import Judged, check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

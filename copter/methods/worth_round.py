@@ -26,9 +26,9 @@ from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
 from copter.problem.worth import Worth
+from copter.runtime.settings import Settings
 from copter.runtime.threads import one_blas_thread
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]

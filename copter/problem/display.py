@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from copter.figures import counted as counted
-from copter.figures import figure as figure
-from copter.figures import percent as percent
-from copter.figures import seconds as seconds
+from copter.problem.figures import counted as counted
+from copter.problem.figures import figure as figure
+from copter.problem.figures import percent as percent
+from copter.problem.figures import seconds as seconds
 
 MOST_ROWS = 12  # rows of a table in a notebook
 

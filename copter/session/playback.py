@@ -11,9 +11,9 @@ import numpy as np
 
 from copter.errors import CopterError, SnapshotError
 from copter.problem.solution import Solution
+from copter.runtime.settings import Settings
 from copter.session.session import Session
 from copter.session.snapshot import state_from
-from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.files import PathLike
 from copter.tape.layout import BASE, ENDS, PLAN

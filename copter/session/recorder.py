@@ -16,7 +16,7 @@ from copter.model.assembly import own_rows_of
 from copter.model.matrix import Template
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.storage.encoder import Encoder
 from copter.storage.encoding import COUNT, Buffers, encode, refused, too_deep
 from copter.tape.layout import BASE, ENDS, PLAN, ROUND

@@ -26,12 +26,12 @@ from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 from copter.runtime.progress import heard_plans, listening, told
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, beside_model, load_state, plain, save_state, state_from
 from copter.session.state import iterate_from, iterate_state
 from copter.session.worth_plans import linear_of
-from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.asked import Ask, PlanCallback, Start, Wanted, checked_gap, started_from
 from copter.shims.draft import drafts_know

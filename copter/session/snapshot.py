@@ -10,8 +10,8 @@ from typing import Any
 from copter.errors import CopterError, SnapshotError
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
+from copter.runtime.settings import Settings
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
-from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode

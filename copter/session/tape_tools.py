@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from copter.errors import SnapshotError
-from copter.formats.mps import write_mps
+from copter.model.formats.mps import write_mps
 from copter.session.playback import Playback, Round
 from copter.session.session import Session
 from copter.session.snapshot import plain

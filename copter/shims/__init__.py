@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from copter.processor import with_levels
+from copter.runtime.processor import with_levels
 
 __path__ = with_levels(__name__, __path__)
 

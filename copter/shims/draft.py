@@ -16,7 +16,7 @@ from copter.methods.solve import solve
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.problem.exact_sums import exact_parts
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.shims.feasibility import exceeded, exceeded_by, two_products
 from copter.shims.greedy import carried, fill, offer, survey, takeable
 from copter.shims.plan import IDLE, IntegerPlan

@@ -14,7 +14,7 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.solution import Solution
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.shims.exact_points import ExactPoints
 from copter.shims.plan import IntegerPlan
 from copter.shims.searched import plan_at, point_of

@@ -18,7 +18,7 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.problem.values import distinct
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import planned
 from copter.shims.greedy import takeable

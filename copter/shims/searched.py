@@ -14,7 +14,7 @@ from copter.model.columns import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import continuous_requests, without_plan, worth_of
 from copter.shims.greedy import integer_slots

@@ -19,7 +19,7 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals, plan_gap
 from copter.problem.solution import Solution, Status
-from copter.settings import available_threads
+from copter.runtime.settings import available_threads
 from copter.shims.asked import Ask
 from copter.shims.exact_points import ExactPoints
 from copter.shims.finished import PROVEN, continuous_requests, without_plan

@@ -16,8 +16,8 @@ from copter.methods.solve import solve
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.session.session import Session
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 MARKET = "copter: capacity bought and sold"  # id of the request that trades with the other cells

@@ -11,8 +11,8 @@ import numpy as np
 from copter.errors import SettingsError, SnapshotError
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 from copter_distributed.bound import Answer, whole_bound
 from copter_distributed.deal import Deal
 from copter_distributed.durable import Members, write_members

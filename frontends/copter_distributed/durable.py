@@ -11,7 +11,7 @@ import numpy as np
 
 from copter.errors import SnapshotError
 from copter.methods.integer.solution import IntegerStatus
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode

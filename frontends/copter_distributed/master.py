@@ -14,8 +14,8 @@ from copter.model.assembly import own_rows_of
 from copter.model.model import Model
 from copter.model.values import ModelValues
 from copter.problem.solution import Solution
+from copter.runtime.settings import Settings
 from copter.session.session import Session
-from copter.settings import Settings
 from copter.shims.plan import IDLE, IntegerPlan
 from copter_distributed.messages import Changes, Columns, Floats, Ints, WholeRequest
 

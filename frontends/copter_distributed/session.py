@@ -16,9 +16,9 @@ from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 from copter.session.session import WORK
-from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter_distributed.answers import chosen_of, plan_of, shares_of, solution_of
 from copter_distributed.bound import SAFE

@@ -18,8 +18,8 @@ from copter.model.model import Model
 from copter.model.values import duals_of
 from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals
+from copter.runtime.settings import available_threads
 from copter.session.session import Session
-from copter.settings import available_threads
 from copter.storage.disk import DISK
 from copter_distributed.errors import ShardLostError, SupersededError
 from copter_distributed.export import calls_of, inventory_of

@@ -15,7 +15,7 @@ import pytest
 
 import copter
 from copter import CopterError, LinearProgram, Model, Session, SnapshotError
-from copter.formats.text_lines import FREELY, TIMES
+from copter.model.formats.text_lines import FREELY, TIMES
 
 HEAD = "NAME t\nROWS\n N c\n L r\nCOLUMNS\n"
 TAIL = "RHS\n RHS r 4\nENDATA\n"

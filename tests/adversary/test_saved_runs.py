@@ -318,3 +318,8 @@ def test_an_array_of_records_is_saved_by_its_fields() -> None:
     fields["rate"] = fields["rate"][:2]
     with pytest.raises(SimulationError, match="do not have one shape"):
         array_from(fields)
+
+
+def test_a_run_saved_when_the_settings_lay_elsewhere_still_finds_them() -> None:
+    assert SavedClasses().of("copter.settings:Settings") is Settings
+    assert SavedClasses().of("copter.runtime.settings:Settings") is Settings

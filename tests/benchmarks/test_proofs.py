@@ -9,7 +9,7 @@ import proofs
 import pytest
 
 from copter.errors import SnapshotError
-from copter.figures import percent
+from copter.problem.figures import percent
 from copter_frontends.replay import runs, tables
 from tests.copter.tape import tapes
 

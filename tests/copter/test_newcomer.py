@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import copter
-from copter.figures import figure, percent, seconds, times
+from copter.problem.figures import figure, percent, seconds, times
 
 ROOT = Path(__file__).parents[2]
 

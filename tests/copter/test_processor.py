@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from copter.processor import ASKED, LEVELS, chosen_level, level_of, processor_level, with_levels
+from copter.runtime.processor import ASKED, LEVELS, chosen_level, level_of, processor_level, with_levels
 
 V2, V3, V4 = LEVELS
 
@@ -39,19 +39,19 @@ def test_builds_of_the_own_level_come_first(tmp_path: Path, monkeypatch: pytest.
     own = ["/somewhere/copter/model/matrix"]
 
     def found(level: str | None) -> list[str]:
-        monkeypatch.setattr("copter.processor.processor_level", lambda: level)
+        monkeypatch.setattr("copter.runtime.processor.processor_level", lambda: level)
         return with_levels("copter.model.matrix", own, tmp_path)
 
     assert found(V4) == [str(tmp_path / V4 / "model/matrix"), str(tmp_path / V3 / "model/matrix"), *own]
     assert found(V3) == [str(tmp_path / V3 / "model/matrix"), *own]
     assert found(V2) == own
     assert found(None) == own
-    monkeypatch.setattr("copter.processor.processor_level", lambda: V4)
+    monkeypatch.setattr("copter.runtime.processor.processor_level", lambda: V4)
     assert with_levels("copter.storage", own, tmp_path) == own, "no such folder"
 
 
 @pytest.mark.parametrize(("asked", "level"), [(V2, V2), (V3, V3), (V4, V3), ("x86-64-v9", V3), ("", V3)])
 def test_a_lower_level_can_be_asked_for(asked: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter.processor.processor_level", lambda: V3)
+    monkeypatch.setattr("copter.runtime.processor.processor_level", lambda: V3)
     monkeypatch.setenv(ASKED, asked)
     assert chosen_level() == level

@@ -15,8 +15,8 @@ from copter.methods.blocks.reduced_program import ReducedProgram, has_limits_alo
 from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
 from copter.methods.blocks.settled import solve_settled
 from copter.methods.path_following import LEAST_GOAL
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -14,8 +14,8 @@ from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.methods.blocks.solve import solve_blocks
 from copter.methods.choose import STRUCTURE_ENTRIES, blocks_pay
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -12,7 +12,7 @@ from copter.methods.integer.relaxation import Relaxation
 from copter.methods.solve import solve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 

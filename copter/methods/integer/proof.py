@@ -21,7 +21,7 @@ from copter.methods.integer.vipr import SUFFIX, certificate
 from copter.methods.solve import solve_relaxation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.storage.disk import PathLike
 from copter.storage.files import write_atomically
 from copter.verify.tree import FORMAT, Problem

@@ -25,7 +25,7 @@ from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import solve_relaxation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 Callback = Callable[[float, float], bool | None]

@@ -17,7 +17,7 @@ from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, wi
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import checked
 from copter.problem.linear_program import LinearProgram
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 from copter.storage.disk import PathLike
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # time reserved for ending running parts: share of the time, and most seconds

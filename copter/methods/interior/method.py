@@ -24,8 +24,8 @@ from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibi
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import equilibrate
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]

@@ -14,8 +14,8 @@ from copter.methods.presolve import Presolved, presolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 FirstTry = Callable[[LinearProgram, Settings, Watch], Solution | None]  # returns None if the method does not apply

@@ -1,5 +1,5 @@
 """The proximal-point method; read solve.py together with docs/method/algorithm.md."""
 
-from copter.processor import with_levels
+from copter.runtime.processor import with_levels
 
 __path__ = with_levels(__name__, __path__)

@@ -18,8 +18,8 @@ from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
 from copter.problem.sums import norm
+from copter.runtime.settings import Settings
 from copter.runtime.threads import safe_threads
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

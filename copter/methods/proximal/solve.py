@@ -24,8 +24,8 @@ from copter.methods.proximal.termination import status_of
 from copter.model.matrix import BlockMatrix
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Status
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 
 def status_of(

@@ -9,8 +9,8 @@ from copter.methods.choose import after_failure
 from copter.methods.simplex.warm_basis import WarmBasis
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

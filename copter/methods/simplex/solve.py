@@ -13,8 +13,8 @@ from copter.methods.simplex.pivots import BLOCKED, GivenUp, Pivots
 from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

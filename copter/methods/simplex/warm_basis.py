@@ -15,8 +15,8 @@ from copter.methods.simplex.shift import Shift, looks_shifted, recognise, same_p
 from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from copter.methods.worth.solve import Answer, Newton
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.problem.worth import LOG, PIECES, POWER
-from copter.settings import Settings
+from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,6 +1,6 @@
 """The constraint matrix: one slab of columns per request, grouped by template."""
 
-from copter.processor import with_levels
+from copter.runtime.processor import with_levels
 
 __path__ = with_levels(__name__, __path__)
 

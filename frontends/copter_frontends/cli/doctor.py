@@ -15,7 +15,7 @@ def doctor(as_json: bool) -> int:
     Prints a line for each, with advice if something could be better. Exit code 0 if all is well, 1 if something is
     broken.
     """
-    from copter.doctor import examine, main
+    from copter.testing.doctor import examine, main
 
     if not as_json:
         return main()

@@ -13,7 +13,7 @@ from copter_frontends.cli.output import complain
 from copter_frontends.policies.registry.names import HADAR_MODES, LP_NAMES, METHOD_NAMES, PROFILING_NAMES
 
 if TYPE_CHECKING:
-    from copter.settings import NamedMethod
+    from copter.runtime.settings import NamedMethod
     from copter_frontends.vocabulary.semantics import Shim
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
-from copter.figures import percent, seconds
+from copter.problem.figures import percent, seconds
 from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import own_tape

@@ -27,7 +27,7 @@ class Pulse:
 
     def beat(self, now: Progress) -> None:
         """Report progress; a callback for :func:`copter.with_record`."""
-        from copter.figures import percent  # imports NumPy, which --help does without
+        from copter.problem.figures import percent  # imports NumPy, which --help does without
 
         if self._due():
             self._say(f"{now.passes} iterations, gap {percent(now.gap)}, residual {now.violation:.1e}")

@@ -24,7 +24,7 @@ from copter import (
     solve_integer,
     with_record,
 )
-from copter.figures import percent, seconds
+from copter.problem.figures import percent, seconds
 from copter.testing import check
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr

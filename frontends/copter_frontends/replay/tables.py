@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from copter.figures import percent, seconds, times
+from copter.problem.figures import percent, seconds, times
 from copter_frontends.replay.runs import Run
 
 STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"))

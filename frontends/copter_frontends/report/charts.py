@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.figures import percent
+from copter.problem.figures import percent
 from copter_frontends.report.activity_chart import MOST_JOBS, draw_activity
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator import RoundRecord, SimulationResult

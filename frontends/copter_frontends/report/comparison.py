@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.figures import seconds
+from copter.problem.figures import seconds
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.page import page_of
 from copter_frontends.report.table import number

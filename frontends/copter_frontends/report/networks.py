@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from copter.figures import percent, seconds
+from copter.problem.figures import percent, seconds
 from copter_frontends.policies.servers.simulation import PlacementResult
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page

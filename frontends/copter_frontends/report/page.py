@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from copter.figures import percent, seconds, times
+from copter.problem.figures import percent, seconds, times
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.figures import render
 from copter_frontends.report.table import number

@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from copter.figures import percent, seconds
+from copter.problem.figures import percent, seconds
 from copter_frontends.simulator import RoundRecord
 
 PLAIN_LINES = 10

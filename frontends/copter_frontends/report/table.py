@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from copter.figures import NONE, percent, seconds, times
+from copter.problem.figures import NONE, percent, seconds, times
 
 _STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
 _PERCENTILES = ("p50", "p95", "p99")

@@ -24,7 +24,9 @@ METHODS = {
 }
 """Methods of objects of the run that a policy keeps as attributes."""
 
-_ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)}
+_ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)} | {
+    "copter.settings:Settings": Settings  # where it was before
+}
 _NAME = re.compile(r"(copter_(?:frontends|papers|serve)(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
 _COMMAND_LINES = ("copter_frontends.cli", "copter_serve.commands")
 _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")

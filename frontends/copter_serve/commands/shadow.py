@@ -117,7 +117,7 @@ def watch(read: Read, is_live: bool, given: dict[str, Any]) -> int:
 
 def _end(summary: dict[str, Any], as_json: bool) -> int:
     """Print the findings; returns exit code 1 if nothing could be seen."""
-    from copter.figures import figure
+    from copter.problem.figures import figure
     from copter_serve.queues.reservations import wait_words
 
     now = summary["now"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from copter import Settings
-from copter.figures import counted
+from copter.problem.figures import counted
 from copter_serve.kueue_controller.decisions import (
     GATE,
     Decisions,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from copter.figures import figure, short
+from copter.problem.figures import figure, short
 from copter_frontends.report.page import STYLE, text_of
 from copter_serve.queues.reservations import wait_words
 from copter_serve.shadow.wait_estimates import ASSUMED

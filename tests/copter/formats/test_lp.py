@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import InvalidDataError, LinearProgram, read_lp, solve_integer, write_lp
-from copter.formats.lp import LpError
-from copter.formats.lp_tokens import LONGEST_LINE
+from copter.model.formats.lp import LpError
+from copter.model.formats.lp_tokens import LONGEST_LINE
 
 INF = np.inf
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import copter
-from copter import doctor
+from copter.testing import doctor
 from copter_frontends import cli
 from copter_frontends.cli import pulse
 
@@ -58,7 +58,7 @@ def test_the_doctor_says_what_is_broken(capsys: pytest.CaptureFixture[str], monk
 
 
 def test_the_doctor_comes_with_the_engine_alone() -> None:
-    done = subprocess.run([sys.executable, "-m", "copter.doctor"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "copter.testing.doctor"], capture_output=True, text=True, check=True)
     assert "ok   reference solve" in done.stdout
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from copter.settings import METHODS
+from copter.runtime.settings import METHODS
 from copter_frontends.cli import cli
 from copter_frontends.policies.registry.names import METHOD_CHOICES, METHOD_NAMES, POLICY_NAMES
 from copter_frontends.policies.registry.policies import POLICIES

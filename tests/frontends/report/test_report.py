@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from copter.figures import seconds
+from copter.problem.figures import seconds
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import MOST_POINTS, _thin, charts_of

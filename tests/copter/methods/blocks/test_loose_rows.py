@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from copter.methods.blocks.loose_rows import reach_of_rows
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.solve import solve_blocks
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 
 def program(seed: int, rows: int, blocks: int, negative: bool = False, limited: float = 1.0) -> BlockProgram:

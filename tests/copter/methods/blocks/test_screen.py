@@ -15,8 +15,8 @@ from copter.methods.blocks.loose_rows import row_terms
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.screen import exceeded, is_worth_it, likely_rows, near, sample_of
 from copter.methods.blocks.solve import solve_blocks
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.reduced_program import ReducedProgram, has_limits_alone
 from copter.methods.blocks.solve import solve_blocks
 from copter.methods.blocks.useful_columns import useful_columns
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 
 def competing(seed: int, rows: int = 12, blocks: int = 60) -> BlockProgram:

@@ -15,8 +15,8 @@ from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
 from copter.methods.worth.tangents import MOST_REQUESTS, by_tangents
 from copter.problem.worth import Worth
+from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
-from copter.settings import Settings
 
 WORTHS = (worth.log(2.0), worth.log(1.0, 0.3), worth.power(2.0), worth.power(0.5, 1.0, 0.1), worth.quadratic(3.0, 0.7))
 

@@ -17,7 +17,7 @@ LEVELS: dict[str, frozenset[str]] = {  # flags of /proc/cpuinfo that each level 
     "x86-64-v3": frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
     "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
 }
-ROOM = Path(__file__).parent / "levels"
+ROOM = Path(__file__).parents[1] / "levels"
 ASKED = "COPTER_LEVEL"  # environment variable: use a lower level than the processor's
 
 

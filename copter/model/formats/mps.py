@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from copter.formats.mps_fields import Layout, MpsError
-from copter.formats.mps_reader import program_of
-from copter.formats.mps_text import read_text
-from copter.formats.mps_writer import write_mps
+from copter.model.formats.mps_fields import Layout, MpsError
+from copter.model.formats.mps_reader import program_of
+from copter.model.formats.mps_text import read_text
+from copter.model.formats.mps_writer import write_mps
 from copter.problem.linear_program import LinearProgram
 from copter.storage.files import PathLike
 

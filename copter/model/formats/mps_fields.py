@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 from enum import Enum
 from math import isinf
 
-from copter.formats.text_lines import LineError
+from copter.model.formats.text_lines import LineError
 
 # 1-based columns of fixed MPS: 2-3, 5-12, 15-22, 25-36, 40-47, 50-61; what lies between must be blank.
 FIELDS = (slice(1, 3), slice(4, 12), slice(14, 22), slice(24, 36), slice(39, 47), slice(49, 61))

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.formats.file_bounds import INFINITE, least_values
-from copter.formats.mps_fields import (
+from copter.model.formats.file_bounds import INFINITE, least_values
+from copter.model.formats.mps_fields import (
     FieldError,
     Layout,
     MpsError,
@@ -23,7 +23,7 @@ from copter.formats.mps_fields import (
     row_record,
     vector_record,
 )
-from copter.formats.mps_text import MpsText, Section
+from copter.model.formats.mps_text import MpsText, Section
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from copter.formats.lp_reader import LpReader
-from copter.formats.lp_tokens import LpError, read_words
-from copter.formats.lp_writer import write_lp
+from copter.model.formats.lp_reader import LpReader
+from copter.model.formats.lp_tokens import LpError, read_words
+from copter.model.formats.lp_writer import write_lp
 from copter.problem.linear_program import LinearProgram
 from copter.storage.files import PathLike
 

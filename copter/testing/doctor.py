@@ -1,6 +1,6 @@
 """Checks of this installation, one finding each, with advice.
 
-``python -m copter.doctor`` and ``copter doctor`` print them.
+``python -m copter.testing.doctor`` and ``copter doctor`` print them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from copter.model.matrix import price
 from copter.model.model import Model
 from copter.problem.solution import Status
-from copter.processor import LEVELS, ROOM, processor_level
+from copter.runtime.processor import LEVELS, ROOM, processor_level
+from copter.runtime.settings import available_threads
 from copter.runtime.version import VERSION
 from copter.session.session import Session
-from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
 OPTIONAL = {

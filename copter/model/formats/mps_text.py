@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from copter.formats.mps_fields import MpsError
-from copter.formats.refused import refusal
-from copter.formats.text_lines import with_lines
+from copter.model.formats.mps_fields import MpsError
+from copter.model.formats.refused import refusal
+from copter.model.formats.text_lines import with_lines
 from copter.storage.files import PathLike, require_path
 
 LONGEST_LINE = 65_536  # most bytes of a line

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
-from copter.formats.file_bounds import INFINITE, least_values
-from copter.formats.lp_tokens import LpText, Token
+from copter.model.formats.file_bounds import INFINITE, least_values
+from copter.model.formats.lp_tokens import LpText, Token
 from copter.problem.linear_program import LinearProgram
 
 INFINITY = ("inf", "infinity")

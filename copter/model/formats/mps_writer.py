@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.formats.file_bounds import require_finite_sizes
-from copter.formats.lines import write_lines
+from copter.model.formats.file_bounds import require_finite_sizes
+from copter.model.formats.lines import write_lines
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.storage.files import PathLike
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
-from copter.formats.file_bounds import require_finite_sizes
-from copter.formats.lines import write_lines
-from copter.formats.lp_reader import INFINITY
+from copter.model.formats.file_bounds import require_finite_sizes
+from copter.model.formats.lines import write_lines
+from copter.model.formats.lp_reader import INFINITY
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.storage.files import PathLike
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from copter.formats.refused import refusal
-from copter.formats.text_lines import LineError, with_lines
+from copter.model.formats.refused import refusal
+from copter.model.formats.text_lines import LineError, with_lines
 from copter.storage.files import PathLike, require_path
 
 LONGEST_LINE = 16_000_000  # most bytes of a line; some writers put a whole row on one line
