@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from copter_frontends.policies.servers import (
+from copter_frontends.placement.servers import (
     PlacementScheme,
     Workload,
     generated,

@@ -3,9 +3,9 @@
 ``import copter`` does not import this package, and this package imports Ray only where a session is started over it.
 """
 
-from copter_distributed.errors import ShardLostError, SupersededError
-from copter_distributed.session import Session
-from copter_distributed.traffic import Traffic
-from copter_distributed.transport import LocalTransport, Transport
+from copter_distributed.coordinator.session import Session
+from copter_distributed.messages.errors import ShardLostError, SupersededError
+from copter_distributed.messages.traffic import Traffic
+from copter_distributed.shards.transport import LocalTransport, Transport
 
 __all__ = ["LocalTransport", "Session", "ShardLostError", "SupersededError", "Traffic", "Transport"]

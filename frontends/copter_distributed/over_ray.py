@@ -15,11 +15,11 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"shards over Ray need it: pip install ray ({error})", name="ray") from None
 
 from copter.errors import SettingsError
-from copter_distributed.messages import Hello, Priced, size_of
-from copter_distributed.shard import Shard
-from copter_distributed.traffic import Traffic
-from copter_distributed.transport import LATE, LOST, ShardOptions
-from copter_distributed.turns import Order
+from copter_distributed.messages.messages import Hello, Priced, size_of
+from copter_distributed.messages.traffic import Traffic
+from copter_distributed.messages.turns import Order
+from copter_distributed.shards.shard import Shard
+from copter_distributed.shards.transport import LATE, LOST, ShardOptions
 
 LONGEST_S = 1e6  # seconds of one wait on Ray; a wait without a deadline is repeated
 PLACEMENTS = ("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK")  # Ray's strategies for placing actors on machines

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import copter_distributed as distributed
 from copter.testing import sia_like_model
-from copter_distributed.transport import ShardOptions
+from copter_distributed.shards.transport import ShardOptions
 
 Floats = NDArray[np.float64]
 CALLS = 200

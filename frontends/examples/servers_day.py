@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from copter_frontends.policies.servers import CopterPlacement, generated, simulate_placement
+from copter_frontends.placement.servers import CopterPlacement, generated, simulate_placement
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def test_a_row_s_times_are_processor_time() -> None:
     """The command runs with the processor's clock in the place of the wall's, before the policies are imported."""
     code = whole_rounds.BY_PROCESSOR.rpartition(";")[0]
     code += (
-        "; from copter_frontends.policy_kit import stage_clock; print(stage_clock.perf_counter is time.process_time)"
+        "; from copter_frontends.vocabulary import stage_clock; print(stage_clock.perf_counter is time.process_time)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

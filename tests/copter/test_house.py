@@ -29,7 +29,7 @@ PAGES = {
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
     "K": ("method/blocks.md", 18, "methods/blocks/*.py*"),
     "D": ("method/simplex.md", 12, "methods/simplex/*.py*"),
-    "R": ("method/distributed.md", 8, "../frontends/copter_distributed/*.py"),
+    "R": ("method/distributed.md", 8, "../frontends/copter_distributed/**/*.py"),
 }
 
 
@@ -216,12 +216,10 @@ def test_a_package_has_at_most_twelve_rooms_on_seven_floors(package: str) -> Non
     folders = [path for path in home.iterdir() if path.is_dir() and any(path.glob("*.py"))]
     assert len(folders) <= 12
     rooms = rooms_of(package)
-    if package != "copter_distributed":  # one room, whose files have a contract of their own
-        floors = dict.fromkeys(rooms, 0)
-        for room in TopologicalSorter(rooms).static_order():
-            floors[room] = 1 + max((floors[below] for below in rooms[room]), default=0)
-        outside = {package, "command"}  # the list of public names, and the entry point
-        assert max(floor for room, floor in floors.items() if room not in outside) <= 7
+    floors = dict.fromkeys(rooms, 0)
+    for room in TopologicalSorter(rooms).static_order():
+        floors[room] = 1 + max((floors[below] for below in rooms[room]), default=0)
+    assert max(floors.values()) <= 7
 
 
 MAPS = {
@@ -238,8 +236,6 @@ def test_a_packages_map_has_a_line_for_each_room(package: str) -> None:
     text = (ROOT / "docs" / "reference" / f"{MAPS[package]}.md").read_text()
     home = ROOTS[package] / package
     rooms = [f"{path.name}/" for path in home.iterdir() if path.is_dir() and any(path.glob("*.py"))]
-    if package == "copter_distributed":  # its files are its rooms
-        rooms = [path.name for path in home.glob("*.py") if path.name != "__init__.py"]
     assert rooms
     assert [room for room in rooms if f"`{room}`" not in text] == []
 

@@ -21,7 +21,7 @@ from copter.errors import (
     UnknownHandleError,
 )
 from copter.testing import sia_like_model
-from copter_distributed.model import RoutedModel
+from copter_distributed.model.model import RoutedModel
 
 LEFT_OUT = {
     "ledger",

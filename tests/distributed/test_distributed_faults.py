@@ -13,14 +13,14 @@ import copter
 import copter_distributed as distributed
 from copter.errors import SettingsError, SnapshotError
 from copter.testing import sia_like_model
-from copter_distributed.exchange import Exchange
-from copter_distributed.transport import LOST, LocalTransport, close
+from copter_distributed.shards.exchange import Exchange
+from copter_distributed.shards.transport import LOST, LocalTransport, ShardOptions, close
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A local shard is back at once."""
-    monkeypatch.setattr("copter_distributed.exchange.PAUSE_S", 0.0)
+    monkeypatch.setattr("copter_distributed.shards.exchange.PAUSE_S", 0.0)
 
 
 def killed(pair: Pair) -> None:
@@ -252,13 +252,13 @@ def test_directories_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_never_comes_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter_distributed.exchange.TRIES", 3)
+    monkeypatch.setattr("copter_distributed.shards.exchange.TRIES", 3)
 
     class Gone(LocalTransport):
         def call(self, method: str, arguments: Any, order: Any, seconds: float | None = None) -> dict[int, Any]:
             return dict.fromkeys(arguments, LOST)
 
-    exchange = Exchange(Gone(), distributed.transport.ShardOptions("max", directory=str(tmp_path)), [0])
+    exchange = Exchange(Gone(), ShardOptions("max", directory=str(tmp_path)), [0])
     with pytest.raises(distributed.ShardLostError, match="does not come back"):
         exchange.every("hello")
 
@@ -336,7 +336,7 @@ def test_a_shard_whose_disk_refuses_for_good_is_an_error_and_the_batch_is_carrie
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The coordinator asked it again and again without an end; for a shard alone nothing has happened."""
-    monkeypatch.setattr("copter_distributed.exchange.TRIES", 3)
+    monkeypatch.setattr("copter_distributed.shards.exchange.TRIES", 3)
     transport = Heard()
     session = distributed.Session(sia_like_model(9, 64), EXACT, shards=3, directory=str(tmp_path), transport=transport)
     ids = list(session.model.requests)

@@ -15,7 +15,7 @@ import copter
 import copter_distributed as distributed
 from copter.errors import DimensionError
 from copter.testing import sia_like_model
-from copter_distributed.messages import size_of
+from copter_distributed.messages.messages import size_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,7 +84,7 @@ def test_a_solve_after_no_edit_is_one_pass() -> None:
 
 
 def test_columns_that_stay_idle_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter_distributed.coordinator.IDLE_LEAST", 0)
+    monkeypatch.setattr("copter_distributed.coordinator.coordinator.IDLE_LEAST", 0)
     session = distributed.Session(sia_like_model(300, 512, seed=1), EXACT, shards=2)
     session.solve()
     held = session._master.n_columns

@@ -14,7 +14,7 @@ import copter_distributed as distributed
 from copter import Settings, Status
 from copter.errors import CopterError
 from copter.shims import IntegerPlan
-from copter_distributed.errors import ShardLostError, SupersededError
+from copter_distributed.messages.errors import ShardLostError, SupersededError
 from tests.faults.oracle import Broken, require
 from tests.faults.sim_clock import SimClock
 from tests.faults.sim_disk import DiskOf, Folder, SimDisk

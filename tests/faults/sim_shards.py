@@ -10,10 +10,10 @@ from typing import Any
 from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
-from copter_distributed.shard import Shard
-from copter_distributed.traffic import Traffic
-from copter_distributed.transport import LATE, LOST, ShardOptions
-from copter_distributed.turns import Order
+from copter_distributed.messages.traffic import Traffic
+from copter_distributed.messages.turns import Order
+from copter_distributed.shards.shard import Shard
+from copter_distributed.shards.transport import LATE, LOST, ShardOptions
 from tests.faults.sim_disk import DiskOf, SimDisk
 from tests.faults.sim_loop import Killed, SimLoop, SimProcess
 

@@ -21,7 +21,7 @@ from copter_frontends.cli.resume import resume
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
-from copter_frontends.elsewhere import PartlyElsewhere
+from copter_frontends.policies.registry.elsewhere import PartlyElsewhere
 
 COMMANDS: PartlyElsewhere[click.Command] = PartlyElsewhere(
     {

@@ -11,12 +11,12 @@ from typing import Any, Protocol, runtime_checkable
 from copter import Explanation, Session, Status
 from copter.tape.layout import MAGIC
 from copter_frontends.policy_kit.lp_policy import LpPolicy
+from copter_frontends.replay.what_if.change import Change, WhatIfError
+from copter_frontends.replay.what_if.round import Answer
+from copter_frontends.replay.what_if.run import ask_hours, ask_run
+from copter_frontends.replay.what_if.tape import NO_JCT, TapeAnswer, ask_tape
 from copter_frontends.simulator import load_run
 from copter_frontends.simulator.paired import Paired
-from copter_frontends.what_if.change import Change, WhatIfError
-from copter_frontends.what_if.round import Answer
-from copter_frontends.what_if.run import ask_hours, ask_run
-from copter_frontends.what_if.tape import NO_JCT, TapeAnswer, ask_tape
 
 SHOWN = 5  # most names in a message
 

@@ -8,14 +8,14 @@ from typing import Any
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError
 from copter_frontends.cli.saving import RunInputs
-from copter_frontends.elsewhere import elsewhere
+from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import DrawnRewards, Rewards, StepReward
+from copter_frontends.replay.what_if.change import Change
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary.semantics import Semantics
-from copter_frontends.what_if.change import Change
 
 
 def jobs_of(

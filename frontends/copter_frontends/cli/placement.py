@@ -194,7 +194,7 @@ def run(**options: Any) -> int:
     # Imported late: `--help` need not load the engine.
     from copter import CopterError
     from copter_frontends.cli.problem_runs import facts, show, taped
-    from copter_frontends.policies.servers import make_scheme, simulate_placement
+    from copter_frontends.placement.servers import make_scheme, simulate_placement
 
     try:
         workload = _workload(options)
@@ -238,7 +238,7 @@ def run(**options: Any) -> int:
 
 def _workload(options: Mapping[str, Any]) -> Any:
     """Return the workload that the options ask for; raises ServerError."""
-    from copter_frontends.policies.servers import ServerError, generated, read_azure, read_openb
+    from copter_frontends.placement.servers import ServerError, generated, read_azure, read_openb
 
     if options["azure"] and options["openb"]:
         raise ServerError("--azure and --openb: give one trace")

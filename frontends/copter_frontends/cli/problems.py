@@ -9,7 +9,7 @@ import click
 from copter_frontends.cli import placement
 from copter_frontends.cli.output import FiniteRange
 from copter_frontends.cli.schemes import scheme_option
-from copter_frontends.elsewhere import elsewhere
+from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.network_names import (
     DEMAND_MODELS,
     LOAD_SEQUENCES,

@@ -13,23 +13,23 @@ from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.cli.policy_arguments import comparison_of, own_arguments, semantics_of
 from copter_frontends.cli.saving import RunInputs, RunNote
-from copter_frontends.elsewhere import elsewhere
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, profiles_of
 from copter_frontends.policies.hare.task_rates import TaskGoodput
 from copter_frontends.policies.hare.task_training import TasksGoodput
+from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, Rewards
 from copter_frontends.policy_kit.offered_load import offered_load
+from copter_frontends.replay.what_if.change import Change
 from copter_frontends.simulator import Simulation, read_events
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import configurations_of
 from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_cluster
 from copter_frontends.vocabulary.semantics import PRESETS
-from copter_frontends.what_if.change import Change
 
 if TYPE_CHECKING:
     from copter_frontends.policy_kit.highs_comparison import HighsComparison

@@ -20,10 +20,10 @@ from copter_frontends.cli.output import InputError, complain
 from copter_frontends.cli.run import Run
 from copter_frontends.cli.saving import Saver
 from copter_frontends.cli.summary import facts_of, summary_of
+from copter_frontends.replay.what_if.change import Change
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.writer import write_report
 from copter_frontends.simulator import RoundRecord, SimulationResult
-from copter_frontends.what_if.change import Change
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from copter_frontends.cli.interruption import exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.running import Outcome
+from copter_frontends.replay.what_if.change import Change
 from copter_frontends.report.table import print_side_by_side, print_summary
 from copter_frontends.simulator.paired import Paired, completed_h
-from copter_frontends.what_if.change import Change
 
 
 def show(asked: SimulateOptions, outcome: Outcome, change: Change | None = None, changed: Outcome | None = None) -> int:

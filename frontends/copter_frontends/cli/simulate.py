@@ -241,7 +241,7 @@ def simulate(**options: Any) -> int:
     from copter.storage.inputs import read_once
     from copter_frontends.cli.running import run_simulation
     from copter_frontends.cli.showing import show
-    from copter_frontends.what_if.change import Change, WhatIfError
+    from copter_frontends.replay.what_if.change import Change, WhatIfError
 
     try:
         change = None if asked.what_if is None else Change.read(asked.what_if)

@@ -14,7 +14,6 @@ from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, 
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.seen_times import SeenTimes, iteration_time
 from copter_frontends.policy_kit.service_book import BookedService, ServiceBook
-from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
     Throughputs,
@@ -29,6 +28,7 @@ from copter_frontends.policy_kit.training_throughputs import (
     share_of_time,
 )
 from copter_frontends.vocabulary import Attained
+from copter_frontends.vocabulary.stage_clock import StageClock
 
 __all__ = [
     "GIVEN",

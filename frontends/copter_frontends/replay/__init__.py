@@ -1,1 +1,1 @@
-"""Replay of a tape's rounds by copter and by other solvers, each in its own process."""
+"""A tape's rounds again: by copter and by other solvers, each in its own process; and with a change (``what_if``)."""

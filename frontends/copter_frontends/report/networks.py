@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from copter.problem.figures import percent, seconds
-from copter_frontends.policies.servers.simulation import PlacementResult
+from copter_frontends.placement.servers.simulation import PlacementResult
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.placement_charts import placement_charts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.policies.servers.simulation import PlacementResult
+from copter_frontends.placement.servers.simulation import PlacementResult
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.theme import Theme
 

@@ -12,9 +12,9 @@ from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
+from copter_frontends.replay.what_if.change import Change
+from copter_frontends.replay.what_if.round import Answer, Planned, copied
 from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
-from copter_frontends.what_if.change import Change
-from copter_frontends.what_if.round import Answer, Planned, copied
 from copter_serve.allocation import AllocationPolicy
 from copter_serve.service.attained import AttainedBook
 from copter_serve.service.cluster_state import Change as DeltaDone

@@ -8,8 +8,8 @@ import pytest
 from command_line import run_json
 
 from copter_frontends import cli
+from copter_frontends.placement.servers import SCHEMES
 from copter_frontends.policies.registry.network_names import PLACEMENT_SCHEMES
-from copter_frontends.policies.servers import SCHEMES
 
 FEW = ("--servers", "12", "--rounds", "4", "--threads", "1")
 

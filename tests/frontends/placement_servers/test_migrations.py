@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.servers import CopterPlacement, Fleet, ServerError, ServerType, TaskShape, faults
+from copter_frontends.placement.servers import CopterPlacement, Fleet, ServerError, ServerType, TaskShape, faults
 
 SMALL, LARGE = TaskShape("small", (2, 2), 2), TaskShape("large", (4, 4), 5)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.servers import CopterPlacement, Fleet, ServerError, ServerType, TaskShape, faults
-from copter_frontends.policies.servers.board import UP
+from copter_frontends.placement.servers import CopterPlacement, Fleet, ServerError, ServerType, TaskShape, faults
+from copter_frontends.placement.servers.board import UP
 
 TYPES = [ServerType("plain", (4, 6), 2), ServerType("gpu", (6, 8), 1, gpus=2)]
 ZONES = [0, 1, 1]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import solve
-from copter_frontends.policies.servers import (
+from copter_frontends.placement.servers import (
     SCHEMES,
     CopterPlacement,
     Fleet,
@@ -22,13 +22,13 @@ from copter_frontends.policies.servers import (
     make_scheme,
     simulate_placement,
 )
-from copter_frontends.policies.servers.pattern_kernels import best_pattern, known_patterns
-from copter_frontends.policies.servers.place_kernels import first_of_each
-from copter_frontends.policies.servers.plan import PlacementPlan
-from copter_frontends.policies.servers.program import proven
-from copter_frontends.policies.servers.relaxation import relaxation_of
-from copter_frontends.policies.servers.rivals import Milp
-from copter_frontends.policies.servers.rooms import Rooms, rooms_of
+from copter_frontends.placement.servers.pattern_kernels import best_pattern, known_patterns
+from copter_frontends.placement.servers.place_kernels import first_of_each
+from copter_frontends.placement.servers.plan import PlacementPlan
+from copter_frontends.placement.servers.program import proven
+from copter_frontends.placement.servers.relaxation import relaxation_of
+from copter_frontends.placement.servers.rivals import Milp
+from copter_frontends.placement.servers.rooms import Rooms, rooms_of
 
 NEEDS = st.tuples(st.integers(0, 5), st.integers(1, 5))
 

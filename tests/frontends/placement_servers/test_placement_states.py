@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.servers import (
+from copter_frontends.placement.servers import (
     CopterPlacement,
     Fleet,
     ServerError,
@@ -19,8 +19,8 @@ from copter_frontends.policies.servers import (
     generated,
     make_scheme,
 )
-from copter_frontends.policies.servers.score_kernels import fragments
-from copter_frontends.policies.servers.workload import Workload
+from copter_frontends.placement.servers.score_kernels import fragments
+from copter_frontends.placement.servers.workload import Workload
 
 TYPES = [ServerType("small", (4, 8), 3, 1), ServerType("large", (8, 32), 2, 2)]
 SHAPES = [

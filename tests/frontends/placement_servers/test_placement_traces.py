@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter_frontends.policies.servers import ServerError, make_scheme, read_azure, read_openb, simulate_placement
+from copter_frontends.placement.servers import ServerError, make_scheme, read_azure, read_openb, simulate_placement
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 SIZES = ["600 a,b,|,a,|", "900 b,|"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from copter.problem.explanation import CapacityEffect, lines_of
-from copter_frontends.what_if.round import Answer, interval
+from copter_frontends.replay.what_if.round import Answer, interval
 
 
 def test_prices_and_changes_that_are_rounding_are_zero() -> None:

@@ -12,12 +12,12 @@ import pytest
 from copter import CopterError, Model, Session
 from copter.tape import recorded
 from copter_frontends import cli
+from copter_frontends.replay.what_if.change import AddedJob, Change, WhatIfError
+from copter_frontends.replay.what_if.round import change_between, values_of
+from copter_frontends.replay.what_if.run import ask_hours, ask_run
+from copter_frontends.replay.what_if.tape import ask_tape
 from copter_frontends.simulator import load_run
 from copter_frontends.simulator.paired import Paired, bootstrap
-from copter_frontends.what_if.change import AddedJob, Change, WhatIfError
-from copter_frontends.what_if.round import change_between, values_of
-from copter_frontends.what_if.run import ask_hours, ask_run
-from copter_frontends.what_if.tape import ask_tape
 
 BUSY = ("--cluster", "sia-het", "--jobs", "600", "--quota", "vision=8", "--warmup-rounds", "300", "--rounds", "2")
 
@@ -79,7 +79,7 @@ def test_a_question_leaves_the_run_bit_identical(saved: Path) -> None:
 
 
 def test_questions_about_the_live_policy_leave_it_alone(saved: Path) -> None:
-    from copter_frontends.what_if.round import ask
+    from copter_frontends.replay.what_if.round import ask
 
     simulation = load_run(saved)
     simulation.tell_policy()

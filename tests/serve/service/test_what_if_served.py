@@ -8,8 +8,8 @@ import pytest
 from served import TYPES, Served
 from test_scheduler import job
 
-from copter_frontends.what_if.change import WhatIfError
-from copter_frontends.what_if.round import values_of
+from copter_frontends.replay.what_if.change import WhatIfError
+from copter_frontends.replay.what_if.round import values_of
 from copter_serve.service.cluster_record import ClusterRecord
 from copter_serve.service.cluster_state import ClusterState
 from copter_serve.service.delta import Delta

@@ -31,4 +31,4 @@ PLACEMENT_SCHEMES = (
     "cvxcluster-by-server",
     "milp",
 )
-"""The names of :data:`copter_frontends.policies.servers.SCHEMES`."""
+"""The names of :data:`copter_frontends.placement.servers.SCHEMES`."""

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.elsewhere import PartlyElsewhere
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.chronus import ChronusPolicy
@@ -19,6 +18,7 @@ from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs, ProfilingQueue, ThroughputEstimator
 from copter_frontends.policies.hops.profiling_queue import IterationModel
 from copter_frontends.policies.registry.baselines import BASELINES, OBJECTIVES, gavel_of_the_artifact
+from copter_frontends.policies.registry.elsewhere import PartlyElsewhere
 from copter_frontends.policies.registry.names import (
     BASELINE_NAMES,
     HADAR_MODES,

@@ -1,0 +1,1 @@
+"""What travels between a coordinator and its shards: plain values, counted; terms, errors."""

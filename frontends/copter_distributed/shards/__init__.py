@@ -1,0 +1,1 @@
+"""Shards: models with a share of the requests each, and calls to them that survive lost shards."""
