@@ -128,7 +128,7 @@ class BlockRound:
         """The optimum that pivots or interior points find, if it is proven."""
         if self.of.watch() or self.hopeless:
             return None
-        ways = {"basis": self.by_pivots, "highs": self.by_vertex}
+        ways = {"basis": self.by_pivots, "highs": self.by_highs}
         found = ways.get(order[0].method, self.by_interior_points)()
         if found is None or not self.judge(found) or not self.judge.shows(found):
             return None
@@ -169,7 +169,7 @@ class BlockRound:
         basis.seen = (self.program, self.mark) if known else None
         return answer
 
-    def by_vertex(self) -> BlockAnswer | None:
+    def by_highs(self) -> BlockAnswer | None:
         """Solve by HiGHS's interior points and crossover, then by pivots from its basis (K18)."""
         program = self.program
         if not applies_to(program) or blocks_work(program) <= first_vertex_work(program):

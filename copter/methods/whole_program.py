@@ -104,7 +104,7 @@ class WholeProgram:
         if choice.method == "blocks":
             found, choice = self.by_blocks(choice)
         elif choice.method == "highs":
-            found = self.by_vertex()
+            found = self.by_highs()
         else:
             found = self.by_whole_program(choice)
         if found is None and last:
@@ -139,7 +139,7 @@ class WholeProgram:
         ray = impossible_row(self.program)
         return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray), choice
 
-    def by_vertex(self) -> Found | None:
+    def by_highs(self) -> Found | None:
         """Solve by HiGHS in its own process, if that pays (K18); the next round's pivots start there."""
         lp, sign, iterate = self.program, self.sign, self.of.iterate
         blocks = program_of(self.of.model.ledger.matrix, self.columns.slots)

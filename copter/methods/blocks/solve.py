@@ -77,7 +77,7 @@ def solve_blocks(
         with np.errstate(all="ignore"):
             rows = np.arange(program.n_rows, dtype=np.int32)
             ask = _Question(program, rows, program.n_rows, settings, watch, vertex, accept)
-            answer = None if prices is None else ask.by_prices(prices, point)
+            answer = None if prices is None else ask.from_prices(prices, point)
             if answer is not None or watch():
                 return answer
             rest = ReducedProgram.of(program)
@@ -115,7 +115,7 @@ class _Question:
         """Solve a program with the coupling rows `kept`."""
         return _Run(program, self.settings, self.watch, self.vertex, kept, self.n_rows).solve(accept)
 
-    def by_prices(self, prices: Floats, point: Floats | None) -> BlockAnswer | None:
+    def from_prices(self, prices: Floats, point: Floats | None) -> BlockAnswer | None:
         """Solve for the blocks that prices of an earlier optimum do not settle (K6)."""
         program, spent = self.program, 0
         if self.vertex or not has_limits_alone(program):

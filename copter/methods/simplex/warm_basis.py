@@ -98,11 +98,11 @@ class WarmBasis:
         old, numbers = self.form, self.row_bounds.lp
         standing = Standing(old)
         if alike and (before.A is lp.A or np.array_equal(before.A.data, lp.A.data)):
-            slim = with_numbers(numbers, lp.c, *self.row_bounds.moved(lp))
-            self.row_bounds.lp = slim
-            cost, unit = costs_of(slim, old.column)
-            lower, upper = bounds_of(slim, old.row, old.column)
-            self.form = replace(old, lp=slim, cost=cost, lower=lower, upper=upper, unit=unit)
+            reduced = with_numbers(numbers, lp.c, *self.row_bounds.moved(lp))
+            self.row_bounds.lp = reduced
+            cost, unit = costs_of(reduced, old.column)
+            lower, upper = bounds_of(reduced, old.row, old.column)
+            self.form = replace(old, lp=reduced, cost=cost, lower=lower, upper=upper, unit=unit)
             arrays = self.form.tableau.arrays
             arrays["cost"][:], arrays["lower"][:], arrays["upper"][:] = cost, lower, upper
         else:
