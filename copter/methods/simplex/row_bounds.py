@@ -90,7 +90,7 @@ class RowBounds:
         return lower, upper
 
     def moved(self, lp: LinearProgram) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return (row_lower, row_upper, col_lower, col_upper) of the reduced program for new bounds and the same matrix.
+        """Return (row_lower, row_upper, col_lower, col_upper) of the reduced program for new bounds, the same matrix.
 
         Raises
         ------

@@ -10,7 +10,7 @@ import pytest
 
 from copter_frontends.placement.servers import ServerError, make_scheme, read_azure, read_openb, simulate_placement
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[5] / "shared" / "data"
 SIZES = ["600 a,b,|,a,|", "900 b,|"]
 LIVES = ["600 U0,U2,|,C1,|", "900 U1,|"]
 
