@@ -13,6 +13,10 @@ import pytest
 
 from copter.storage import inputs
 from copter_frontends.cli import main
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.run import Run
+from copter_frontends.cli.simulate import simulate
+from copter_frontends.goodput import measured
 from copter_frontends.simulator import Simulation
 
 CLUSTER = "types:\n  - {name: a100, gpus_per_node: 4, nodes: 2}\n  - {name: t4, gpus_per_node: 4, nodes: 2}\n"
@@ -138,3 +142,26 @@ def test_a_stream_without_an_end_is_refused(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="more than 1,000,000 bytes, and may have no end"):
         inputs.contents(pipe, 1_000_000)
     writer.join()
+
+
+def test_profiles_are_read_once_for_a_load_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """--load samples jobs first: the sample and the run share what was read."""
+    read: list[object] = []
+    monkeypatch.setattr(measured, "read_profiles", lambda directory: read.append(directory) or {})
+    words = [
+        "sia",
+        "--gpus",
+        "64",
+        "--semantics",
+        "sia-artifact",
+        "--profiles",
+        "there",
+        "--load",
+        "1.0",
+        "--rounds",
+        "2",
+    ]
+    run = Run.read(SimulateOptions.of(**simulate.make_context("simulate", words).params))
+    assert read == ["there"]
+    assert run.asked.load == 1.0
+    assert run.inputs.measured is not None
