@@ -15,6 +15,7 @@ import pytest
 import copter
 from copter import Settings
 from copter.storage.encoding import Reader, encode
+from copter_frontends.cli.saving import RunInputs, RunNote
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, SimulationError, load_run
@@ -323,3 +324,9 @@ def test_an_array_of_records_is_saved_by_its_fields() -> None:
 def test_a_run_saved_when_the_settings_lay_elsewhere_still_finds_them() -> None:
     assert SavedClasses().of("copter.settings:Settings") is Settings
     assert SavedClasses().of("copter.runtime.settings:Settings") is Settings
+
+
+def test_the_note_of_a_saved_run_has_the_fields_that_files_have() -> None:
+    """A field more or less would refuse the files there are."""
+    assert RunNote.__slots__ == ("asked", "workload", "inputs")
+    assert RunInputs.__slots__ == ("cluster", "model", "profiles")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError
 from copter_frontends.cli.saving import RunInputs
+from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.policy_kit import TrainingThroughputs
@@ -17,10 +19,13 @@ from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary.semantics import Semantics
 
+Profiles = Mapping[str, ProfiledApplication]
+
 
 def jobs_of(
     asked: SimulateOptions,
     inputs: RunInputs,
+    profiles: Profiles | None,
     semantics: Semantics,
     entry: PolicyEntry,
     change: Change | None = None,
@@ -41,7 +46,7 @@ def jobs_of(
     if change is not None:
         jobs = list(change.jobs(jobs))
     if asked.tuned is not None and entry.rigid:
-        jobs = tuned_jobs(jobs, inputs.cluster, asked.tuned, seed=asked.seed, profiles=inputs.measured)
+        jobs = tuned_jobs(jobs, inputs.cluster, asked.tuned, seed=asked.seed, profiles=profiles)
     return replace(workload, jobs=jobs)
 
 

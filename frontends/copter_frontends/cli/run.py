@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from copter import Settings
 from copter.errors import CopterError
 from copter_frontends.cli.destinations import prepare_outputs
-from copter_frontends.cli.jobs import drawn_jobs, jobs_of, rewards_of
+from copter_frontends.cli.jobs import Profiles, drawn_jobs, jobs_of, rewards_of
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.cli.policy_arguments import comparison_of, own_arguments, semantics_of
@@ -51,7 +51,7 @@ class Run:
     asked : SimulateOptions
         The command's options.
     inputs : RunInputs
-        Cluster, goodput and profiles as they were read from files.
+        Cluster, goodput and the folder of profiles as they were read.
     workload : Workload
         The jobs.
     rewards : Rewards
@@ -96,17 +96,19 @@ class Run:
                 )
             elif asked.profiles is None and not exact:
                 complain(f"measured profiles: {folder}")
-            inputs = RunInputs(cluster, model, folder, measured)
+            inputs = RunInputs(cluster, model, folder)
             if asked.load is None:
-                return cls.made(asked, inputs, change)
+                return cls.made(asked, inputs, measured, change)
             sample = replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None, compare=None, events=None)
-            jobs = cls.made(sample, inputs).jobs_of_load(asked.load)
-            return replace(cls.made(replace(asked, load=None, jobs=jobs), inputs, change), asked=asked)
+            jobs = cls.made(sample, inputs, measured).jobs_of_load(asked.load)
+            return replace(cls.made(replace(asked, load=None, jobs=jobs), inputs, measured, change), asked=asked)
         except CopterError as error:
             raise InputError(str(error)) from error
 
     @classmethod
-    def made(cls, asked: SimulateOptions, inputs: RunInputs, change: Change | None = None) -> Run:
+    def made(
+        cls, asked: SimulateOptions, inputs: RunInputs, profiles: Profiles | None, change: Change | None = None
+    ) -> Run:
         """Make the jobs, the policy and the simulation from what was read; raises InputError or one of copter's
         errors.
         """
@@ -116,12 +118,12 @@ class Run:
             model = TasksGoodput(model, cluster)
         semantics = semantics_of(asked, entry.under(PRESETS[asked.semantics]))
         own = own_arguments(asked)
-        workload = jobs_of(asked, inputs, semantics, entry, change)
+        workload = jobs_of(asked, inputs, profiles, semantics, entry, change)
         rewards = rewards_of(asked, inputs, workload)
         deadlines = DeadlineOptions(rewards, asked.lease_s, asked.profiling, asked.admission != "paper")
         settings = Settings(threads=asked.threads or 0, method=asked.method)
         policy = entry.build(
-            *(cluster, model, asked.mode, settings, semantics, inputs.measured, workload.weights, own), deadlines
+            *(cluster, model, asked.mode, settings, semantics, profiles, workload.weights, own), deadlines
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         if asked.ageing is not None:
@@ -134,7 +136,7 @@ class Run:
             policy.round_s,
             asked.seed,
             semantics=semantics,
-            profiles=inputs.measured,
+            profiles=profiles,
             events=read_events(asked.events, cluster) if asked.events else (),
             plan_latency=asked.plan_latency,
             deadline_s=asked.deadline_s,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.simulator import Simulation, SimulationError, save_run
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import Cluster
@@ -26,14 +24,11 @@ class RunInputs:
         The simulated jobs' goodput.
     profiles : str or None
         Folder of measured profiles.
-    measured : mapping of str to ProfiledApplication, or None
-        The profiles by application; None if the jobs train by fitted constants.
     """
 
     cluster: Cluster
     model: GoodputModel
     profiles: str | None
-    measured: Mapping[str, ProfiledApplication] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,4 +164,4 @@ def test_profiles_are_read_once_for_a_load_too(monkeypatch: pytest.MonkeyPatch) 
     run = Run.read(SimulateOptions.of(**simulate.make_context("simulate", words).params))
     assert read == ["there"]
     assert run.asked.load == 1.0
-    assert run.inputs.measured is not None
+    assert run.inputs.profiles == "there"
