@@ -204,7 +204,7 @@ TABLES = [
         few="Pollux takes five minutes a workload",
     ),
     Table("sia_figure_3_2", "sia_curves.py 3.2 --workloads 5", DRAWS),
-    Table("sia_types", "sia_types.py --workloads 5", DRAWS),
+    Table("sia_types", "sia_types.py --workloads 5 --jobs 40", DRAWS),
     Table("sia_figure_3_4", "sia_curves.py 3.4 --json", DRAWS, few=ONE_RUN),
     Table("sia_figure_3_6", f"sia_figures.py 3.6 {TRIO} --points 10,30,50 --workloads 3 --json", DRAWS, few=PUBLIC),
     Table("sia_figure_3_7", f"sia_curves.py 3.7 {TRIO} --workloads 5 --json", DRAWS),
