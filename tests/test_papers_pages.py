@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tables.table_list import TABLES as MADE
 
 from copter_frontends.policies.registry.names import POLICY_NAMES
 
@@ -190,6 +191,58 @@ def test_a_range_that_was_not_made_is_found() -> None:
     assert not_printed(f"# A\n\n{link}: 1.93 (1.79 to 2.08), 9% (6.4% to 12%)", read) == []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.70 to 2.08) |", read) != []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.79 to 1,235) |", read) != []
+
+
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+SOME_SEEDS = rf"\b({'|'.join(WORDS)}) (?:seeds|workloads|draws)\b|\bseeds (\d+(?: to \d+|(?:, \d+)+))(?![\d.%])"
+
+
+def draws_of(table: str) -> tuple[int, str]:
+    """With how many seeds or workloads a table was made, and which, by what stands above it."""
+    head = dict(line[2:].split(": ", 1) for line in table.splitlines() if line.startswith("# ") and ": " in line)
+    given = re.search(r"--workloads (\d+)", head["command"])
+    if given:
+        return int(given[1]), head["seed"]
+    first, _, last = head["seed"].partition(" to ")
+    return (int(last) - int(first) + 1 if last else len(head["seed"].split(","))), head["seed"]
+
+
+def other_seeds(page: str, read: Callable[[str], str]) -> list[str]:
+    """Numbers of seeds that a paragraph or row states and with which no table that it links was made."""
+    wrong = []
+    for said, linked in statements(page):
+        made = [draws_of(read(each)) for each in linked]
+        known = {*(WORDS[count - 1] for count, _ in made if count <= len(WORDS)), *(which for _, which in made)}
+        for number, which in re.findall(SOME_SEEDS, re.sub(r"\]\([^)]*\)", "]", said).lower().replace("`", " `")):
+            if (number or which) not in known and f"--seeds {which}" not in said:
+                wrong.append(f"{number or which} seeds: {said[:60]}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_states_the_seeds_with_which_its_tables_were_made(page: Path) -> None:
+    assert other_seeds(page.read_text(), lambda link: (PAPERS / link).read_text()) == []
+
+
+def test_seeds_that_were_not_drawn_are_found() -> None:
+    tables = {
+        "../results/tables/a.txt": "# command: python a.py --seeds 5\n# seed: 0 to 4\na 1",
+        "../results/tables/b.txt": "# command: python b.py --workloads 3\n# seed: of the workloads\nb 1",
+    }
+    read = tables.__getitem__
+    a, b = (f"[{each}](../results/tables/{each}.txt)" for each in "ab")
+    assert other_seeds(f"# A\n\n{a}, five seeds, and {b}, three workloads; two further seeds: 3", read) == []
+    assert other_seeds(f"# A\n\n| {a}, seeds 0 to 4 | 1 |", read) == []
+    assert other_seeds(f"# A\n\n{a}, Three seeds", read) == [f"three seeds: {a}, Three seeds"[: 13 + 60]]
+    assert other_seeds(f"# A\n\n| {a}, seeds 0, 1 | 1 |", read) != []
+    assert other_seeds(f"# A\n\n| {b}, five workloads | 1 |", read) != []
+
+
+def test_every_table_is_made_and_linked_from_a_page() -> None:
+    text = " ".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    kept = {path.stem for path in (ROOT / "docs" / "results" / "tables").glob("*.txt")}
+    assert {table.name for table in MADE} - kept == set()
+    assert {table.name for table in MADE if f"tables/{table.name}.txt)" not in text} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
