@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,23 +160,36 @@ def test_what_was_not_made_is_found() -> None:
     assert not_made(f"# A\n\n{link}\n\n| policy | JCT |\n|---|---|\n| sia | 1 |\n| tiresias | 2 |", read) != []
 
 
-NUMBER_TO_NUMBER = r"(\d[\d,]*(?:\.\d+)?)%? to (\d[\d,]*(?:\.\d+)?)"
+VALUE = r"(\d[\d,]*(?:\.\d+)?)"
+NUMBER_TO_NUMBER = rf"{VALUE}%? to {VALUE}"
+
+
+def rounds_to(told: Sequence[str], known: Sequence[float]) -> bool:
+    """Whether figures as printed are others, rounded."""
+    near = (0.5001 * 10.0 ** -len(each.partition(".")[2]) for each in told)
+    return all(abs(float(a.replace(",", "")) - b) <= e for a, b, e in zip(told, known, near, strict=True))
 
 
 def not_printed(page: str, read: Callable[[str], str]) -> list[str]:
     """The ranges "(least to most)" of a paragraph or row that no table which it links, or its section, has printed.
 
-    A range is printed if those of the table, or a hundred times them, round to it.
+    A range is printed if those of the table, or a hundred times them, round to it; so is a mean before it, "mean (least
+    to most)", if it stands there in the table too.
     """
     wrong = []
     for said, linked in statements(page):
-        printed = re.findall(NUMBER_TO_NUMBER, " ".join(map(read, linked)))
+        text = " ".join(map(read, linked))
+        printed = re.findall(NUMBER_TO_NUMBER, text)
+        printed += re.findall(rf"{VALUE}(?:, [\d.]+)?%?\s*[(│]\s*{NUMBER_TO_NUMBER}", text)
         known = [[float(end.replace(",", "")) * times for end in ends] for ends in printed for times in (1, 100)]
-        for ends in re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", re.sub(r"\]\([^)]*\)", "]", said)):
-            near = [0.5001 * 10.0 ** -len(end.partition(".")[2]) for end in ends]
-            told = [float(end.replace(",", "")) for end in ends]
-            if not any(all(abs(a - b) <= e for a, b, e in zip(told, each, near, strict=True)) for each in known):
-                wrong.append(f"{' to '.join(ends)}: {said[:60]}")
+        stated = re.sub(r"\]\([^)]*\)", "]", said)
+        told = re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", stated)
+        told += re.findall(rf"{VALUE}%?(?: h| s| min)? \({NUMBER_TO_NUMBER}%?\)", stated)
+        wrong += [
+            f"{' to '.join(each)}: {said[:60]}"
+            for each in told
+            if not any(len(each) == len(other) and rounds_to(each, other) for other in known)
+        ]
     return wrong
 
 
@@ -186,10 +199,12 @@ def test_a_range_that_a_page_states_beside_a_table_is_printed_in_it(page: Path) 
 
 
 def test_a_range_that_was_not_made_is_found() -> None:
-    read = {"../results/tables/a.txt": "sia 1.93 (1.788 to 2.081), 0.064 to 0.12, 1,234"}.__getitem__
+    read = {"../results/tables/a.txt": "sia 1.93 (1.788 to 2.081), 0.09 (0.064 to 0.12), 1,234"}.__getitem__
     link = "[as printed](../results/tables/a.txt)"
     assert not_printed(f"# A\n\n{link}: 1.93 (1.79 to 2.08), 9% (6.4% to 12%)", read) == []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.70 to 2.08) |", read) != []
+    assert not_printed(f"# A\n\n| {link} | 1.95 (1.79 to 2.08) |", read) != []
+    assert not_printed(f"# A\n\n| {link} | 1.9 h (1.79 to 2.08) |", read) == []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.79 to 1,235) |", read) != []
 
 
