@@ -174,7 +174,7 @@ def not_printed(page: str, read: Callable[[str], str]) -> list[str]:
     """The ranges "(least to most)" of a paragraph or row that no table which it links, or its section, has printed.
 
     A range is printed if those of the table, or a hundred times them, round to it; so is a mean before it, "mean (least
-    to most)", if it stands there in the table too.
+    to most)" or "mean, least to most (the paper's)", if it stands there in the table too.
     """
     wrong = []
     for said, linked in statements(page):
@@ -185,6 +185,7 @@ def not_printed(page: str, read: Callable[[str], str]) -> list[str]:
         stated = re.sub(r"\]\([^)]*\)", "]", said)
         told = re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", stated)
         told += re.findall(rf"{VALUE}%?(?: h| s| min)? \({NUMBER_TO_NUMBER}%?\)", stated)
+        told += re.findall(rf"{VALUE}, {NUMBER_TO_NUMBER} \(", stated)
         wrong += [
             f"{' to '.join(each)}: {said[:60]}"
             for each in told
@@ -205,6 +206,8 @@ def test_a_range_that_was_not_made_is_found() -> None:
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.70 to 2.08) |", read) != []
     assert not_printed(f"# A\n\n| {link} | 1.95 (1.79 to 2.08) |", read) != []
     assert not_printed(f"# A\n\n| {link} | 1.9 h (1.79 to 2.08) |", read) == []
+    assert not_printed(f"# A\n\n| {link} | 1.93, 1.79 to 2.08 (1.5) |", read) == []
+    assert not_printed(f"# A\n\n| {link} | 1.95, 1.79 to 2.08 (1.5) |", read) != []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.79 to 1,235) |", read) != []
 
 
