@@ -23,7 +23,6 @@ OTHER_COMMAND = {
     "hadar_horizon",
     "hadar_jct_philly",
     "hadar_reasons",
-    "hops_figure_15",
     "hops_fragments",
     "hops_queues",
     "hops_table4",
