@@ -30,7 +30,6 @@ OTHER_COMMAND = {
     "sia_figure_3_7",
     "sia_figure_3_7_shockwave",
     "table_3_4",
-    "time_sharing_published",
     "traffic_figure_5_5_kdl",
     "traffic_figure_5_6_kdl",
 }
