@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tables.table_list import TABLES as MADE
 
 from copter_frontends.policies.registry.names import POLICY_NAMES
 
@@ -159,23 +160,37 @@ def test_what_was_not_made_is_found() -> None:
     assert not_made(f"# A\n\n{link}\n\n| policy | JCT |\n|---|---|\n| sia | 1 |\n| tiresias | 2 |", read) != []
 
 
-NUMBER_TO_NUMBER = r"(\d[\d,]*(?:\.\d+)?)%? to (\d[\d,]*(?:\.\d+)?)"
+VALUE = r"(\d[\d,]*(?:\.\d+)?)"
+NUMBER_TO_NUMBER = rf"{VALUE}%? to {VALUE}"
+
+
+def rounds_to(told: Sequence[str], known: Sequence[float]) -> bool:
+    """Whether figures as printed are others, rounded."""
+    near = (0.5001 * 10.0 ** -len(each.partition(".")[2]) for each in told)
+    return all(abs(float(a.replace(",", "")) - b) <= e for a, b, e in zip(told, known, near, strict=True))
 
 
 def not_printed(page: str, read: Callable[[str], str]) -> list[str]:
     """The ranges "(least to most)" of a paragraph or row that no table which it links, or its section, has printed.
 
-    A range is printed if those of the table, or a hundred times them, round to it.
+    A range is printed if those of the table, or a hundred times them, round to it; so is a mean before it, "mean (least
+    to most)" or "mean, least to most (the paper's)", if it stands there in the table too.
     """
     wrong = []
     for said, linked in statements(page):
-        printed = re.findall(NUMBER_TO_NUMBER, " ".join(map(read, linked)))
+        text = " ".join(map(read, linked))
+        printed = re.findall(NUMBER_TO_NUMBER, text)
+        printed += re.findall(rf"{VALUE}(?:, [\d.]+)?%?\s*[(│]\s*{NUMBER_TO_NUMBER}", text)
         known = [[float(end.replace(",", "")) * times for end in ends] for ends in printed for times in (1, 100)]
-        for ends in re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", re.sub(r"\]\([^)]*\)", "]", said)):
-            near = [0.5001 * 10.0 ** -len(end.partition(".")[2]) for end in ends]
-            told = [float(end.replace(",", "")) for end in ends]
-            if not any(all(abs(a - b) <= e for a, b, e in zip(told, each, near, strict=True)) for each in known):
-                wrong.append(f"{' to '.join(ends)}: {said[:60]}")
+        stated = re.sub(r"\]\([^)]*\)", "]", said)
+        told = re.findall(rf"\({NUMBER_TO_NUMBER}%?\)", stated)
+        told += re.findall(rf"{VALUE}%?(?: h| s| min)? \({NUMBER_TO_NUMBER}%?\)", stated)
+        told += re.findall(rf"{VALUE}, {NUMBER_TO_NUMBER} \(", stated)
+        wrong += [
+            f"{' to '.join(each)}: {said[:60]}"
+            for each in told
+            if not any(len(each) == len(other) and rounds_to(each, other) for other in known)
+        ]
     return wrong
 
 
@@ -185,11 +200,67 @@ def test_a_range_that_a_page_states_beside_a_table_is_printed_in_it(page: Path) 
 
 
 def test_a_range_that_was_not_made_is_found() -> None:
-    read = {"../results/tables/a.txt": "sia 1.93 (1.788 to 2.081), 0.064 to 0.12, 1,234"}.__getitem__
+    read = {"../results/tables/a.txt": "sia 1.93 (1.788 to 2.081), 0.09 (0.064 to 0.12), 1,234"}.__getitem__
     link = "[as printed](../results/tables/a.txt)"
     assert not_printed(f"# A\n\n{link}: 1.93 (1.79 to 2.08), 9% (6.4% to 12%)", read) == []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.70 to 2.08) |", read) != []
+    assert not_printed(f"# A\n\n| {link} | 1.95 (1.79 to 2.08) |", read) != []
+    assert not_printed(f"# A\n\n| {link} | 1.9 h (1.79 to 2.08) |", read) == []
+    assert not_printed(f"# A\n\n| {link} | 1.93, 1.79 to 2.08 (1.5) |", read) == []
+    assert not_printed(f"# A\n\n| {link} | 1.95, 1.79 to 2.08 (1.5) |", read) != []
     assert not_printed(f"# A\n\n| {link} | 1.93 (1.79 to 1,235) |", read) != []
+
+
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+SOME_SEEDS = rf"\b({'|'.join(WORDS)}) (?:seeds|workloads|draws)\b|\bseeds (\d+(?: to \d+|(?:, \d+)+))(?![\d.%])"
+
+
+def draws_of(table: str) -> tuple[int, str]:
+    """With how many seeds or workloads a table was made, and which, by what stands above it."""
+    head = dict(line[2:].split(": ", 1) for line in table.splitlines() if line.startswith("# ") and ": " in line)
+    given = re.search(r"--workloads (\d+)", head["command"])
+    if given:
+        return int(given[1]), head["seed"]
+    first, _, last = head["seed"].partition(" to ")
+    return (int(last) - int(first) + 1 if last else len(head["seed"].split(","))), head["seed"]
+
+
+def other_seeds(page: str, read: Callable[[str], str]) -> list[str]:
+    """Numbers of seeds that a paragraph or row states and with which no table that it links was made."""
+    wrong = []
+    for said, linked in statements(page):
+        made = [draws_of(read(each)) for each in linked]
+        known = {*(WORDS[count - 1] for count, _ in made if count <= len(WORDS)), *(which for _, which in made)}
+        for number, which in re.findall(SOME_SEEDS, re.sub(r"\]\([^)]*\)", "]", said).lower().replace("`", " `")):
+            if (number or which) not in known and f"--seeds {which}" not in said:
+                wrong.append(f"{number or which} seeds: {said[:60]}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_states_the_seeds_with_which_its_tables_were_made(page: Path) -> None:
+    assert other_seeds(page.read_text(), lambda link: (PAPERS / link).read_text()) == []
+
+
+def test_seeds_that_were_not_drawn_are_found() -> None:
+    tables = {
+        "../results/tables/a.txt": "# command: python a.py --seeds 5\n# seed: 0 to 4\na 1",
+        "../results/tables/b.txt": "# command: python b.py --workloads 3\n# seed: of the workloads\nb 1",
+    }
+    read = tables.__getitem__
+    a, b = (f"[{each}](../results/tables/{each}.txt)" for each in "ab")
+    assert other_seeds(f"# A\n\n{a}, five seeds, and {b}, three workloads; two further seeds: 3", read) == []
+    assert other_seeds(f"# A\n\n| {a}, seeds 0 to 4 | 1 |", read) == []
+    assert other_seeds(f"# A\n\n{a}, Three seeds", read) == [f"three seeds: {a}, Three seeds"[: 13 + 60]]
+    assert other_seeds(f"# A\n\n| {a}, seeds 0, 1 | 1 |", read) != []
+    assert other_seeds(f"# A\n\n| {b}, five workloads | 1 |", read) != []
+
+
+def test_every_table_is_made_and_linked_from_a_page() -> None:
+    text = " ".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    kept = {path.stem for path in (ROOT / "docs" / "results" / "tables").glob("*.txt")}
+    assert {table.name for table in MADE} - kept == set()
+    assert {table.name for table in MADE if f"tables/{table.name}.txt)" not in text} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)

@@ -278,10 +278,13 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
         )
 
 
-def within(rows: Sequence[dict[str, Any]]) -> bool | None:
-    """Whether copter is as close to LP* as the paper has it; None where one of them did not run."""
+def within(rows: Sequence[dict[str, Any]], charged: bool) -> bool | None:
+    """Whether copter is as close to LP* as the paper has it.
+
+    None where one of them did not run, or where plans are charged, so that the figures depend on the clock.
+    """
     found = ratios(rows)
-    if found["over"] != "lp-star" or "copter" not in found:
+    if charged or found["over"] != "lp-star" or "copter" not in found:
         return None
     return all(found["copter"][key] <= most for key, most in BARS.items())
 
@@ -321,7 +324,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; exit code 1 where copter falls behind LP* by more than the bar."""
+    """Print the table; exit code 1 where copter falls behind LP* by more than the bar and no clock decides it."""
     options = parser()
     asked = options.parse_args(arguments)
     names = [name.strip() for name in asked.policies.split(",") if name.strip()]
@@ -346,7 +349,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [pooled(found) for found in runs.values()]
     report(rows, asked, source)
     loads.say()
-    reached = within(rows)
+    reached = within(rows, asked.plan_latency > 0)
     if asked.json:
         print(json.dumps({"gpus": asked.gpus, "rows": rows, "ratios": ratios(rows), "within": reached}))
     return 1 if reached is False else 0

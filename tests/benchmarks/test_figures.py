@@ -66,6 +66,17 @@ def test_seeds_are_pooled_with_their_spread() -> None:
     assert (found["avg_jct_h_range"], found["makespan_h_range"]) == ((1.0, 2.0), (3.0, 4.0))
 
 
+def test_table_4_1_fails_behind_lp_star_but_not_where_the_clock_decides() -> None:
+    rows: list[dict[str, object]] = [
+        {"policy": name, "avg_jct_h": jct_h, "makespan_h": 4.0, "solve_p99_s": 1.0}
+        for name, jct_h in (("copter", 1.1), ("lp-star", 1.0))
+    ]
+    assert copter_table_4_1.within(rows, charged=False) is False
+    assert copter_table_4_1.within(rows, charged=True) is None
+    assert copter_table_4_1.within([rows[0] | {"avg_jct_h": 1.0}, rows[1]], charged=False) is True
+    assert copter_table_4_1.within(rows[:1], charged=False) is None
+
+
 def test_the_learned_runs_profile_on_gpus_and_double_at_most() -> None:
     learned = copter_table_4_1.LEARNED
     assert (learned.profiling, learned.profiling_s, learned.profiling_share, learned.growth) == (
