@@ -18,7 +18,7 @@ from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
 from copter_frontends.policies.hare.compiling import compile_passes
 from copter_frontends.policies.hare.facts import checked_weights
-from copter_frontends.policies.hare.formulation import sufficient_horizon_s
+from copter_frontends.policies.hare.formulation import completion_floors, sufficient_horizon_s
 from copter_frontends.policies.hare.gang_policy import ROUND_S
 from copter_frontends.policies.hare.grid import TimeGrid, intervals_of
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
@@ -97,8 +97,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         History of measured times, which also grows while jobs run (HR30). Jobs without a measurement run first, on
         GPUs of one type. Without a history, times are the declared ones, and unknown models are refused.
     relaxation : {"worthwhile", "always"}
-        When the relaxation is solved after a change of jobs or GPUs: where it may close a tenth of the plan's gap, or
-        always.
+        When the relaxation is solved after a change of jobs or GPUs: where it has at most 4,000 columns and may close a
+        tenth of the plan's gap, or always.
 
     Attributes
     ----------
@@ -164,7 +164,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def seldom(self) -> str:
         """Reason why some rounds solve no program, for reports."""
         return (
-            "the relaxation is solved where jobs or GPUs have come or gone, and it may close a tenth of the plan's gap"
+            "the relaxation is solved where jobs or GPUs have come or gone, if it has at most 4,000 columns and may "
+            "close a tenth of the plan's gap"
         )
 
     @property
@@ -358,6 +359,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float, value: float) -> _Order:
         """Return the kept order if jobs and GPUs are unchanged, otherwise the order of a new solve.
 
+        A relaxation of more than :data:`FEW` columns is solved only if asked to ("always"): there its order changes no
+        plan and its bound is within one per cent of the one without prices (docs/papers/hare.md).
+
         The relaxation's value is between two numbers that are known without a solve: its bound without prices, and the
         value of a point that fills the GPUs (:meth:`.RelaxationSolver.range_of`). If these differ by less than the
         share :data:`WORTH` of the gap of the plan at hand, of this `value`, the solve could close no more of the gap
@@ -367,11 +371,15 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
+        if self.relaxation == "worthwhile" and self._columns(instance) > FEW:
+            floor, _ = completion_floors(instance, instance.arrival_s)
+            self._order_kept = _Order(jobs, gpus, np.zeros(0), instance.rounds, float(instance.weight @ floor), False)
+            return self._order_kept
         zero_s, self.grid = self._grid_of(instance, now_s)
         part, shift = replace(instance, arrival_s=instance.arrival_s - zero_s), zero_s * float(instance.weight.sum())
         tolerance = 0.0
         if self.relaxation == "worthwhile":
-            low, high = self.solver.range_of(part, self.grid, lambda low: WORTH * (value - shift - low))
+            low, high = self.solver.range_of(part, self.grid)
             enough = WORTH * (value - shift - low)
             tolerance = min(max(enough, 0.0) / max(high, 1e-300), LOOSE)
             if high - low <= enough:
@@ -389,6 +397,10 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self._order_kept = _Order(jobs, gpus, middle_s, instance.rounds, found.bound + shift, priced)
         return self._order_kept
 
+    def _columns(self, instance: HareInstance) -> int:
+        """Return the number of columns of a relaxation on a new grid."""
+        return instance.n_jobs * len(instance.gpus) * intervals_of(self.growth)
+
     def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
         """Return the time zero of the grid for a solve, and the grid.
 
@@ -396,7 +408,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         progress is an edit of bounds and costs. A larger one has absolute times, so that its prices and columns of late
         intervals stay.
         """
-        had, self._moving = self._moving, instance.n_jobs * len(instance.gpus) * intervals_of(self.growth) <= FEW
+        had, self._moving = self._moving, self._columns(instance) <= FEW
         grid, horizon = self.grid if had == self._moving else None, sufficient_horizon_s(instance, now_s)
         if self._moving:
             ahead_s = horizon - now_s
