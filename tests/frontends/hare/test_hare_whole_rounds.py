@@ -29,7 +29,15 @@ from copter_frontends.policies.hare.task_book import TaskBook
 from copter_frontends.policies.hare.task_policy import FAR_CHUNKS, WORTH, HareTaskPolicy, smith_means
 from copter_frontends.policies.hare.task_times import JobTimes
 from copter_frontends.policies.hare.task_training import TasksGoodput
-from copter_frontends.vocabulary import Allocation, Cluster, Job, UnknownJobError, configurations_of
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    UnknownJobError,
+    configurations_of,
+)
 from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 GPUS = {"a": 3, "b": 5, "c": 2}
@@ -379,6 +387,43 @@ def test_jobs_that_cannot_start_soon_are_cut_into_few_chunks() -> None:
     by_rank = count[np.argsort(mean, kind="stable")]
     assert by_rank[:10].min() > FAR_CHUNKS
     assert by_rank[-100:].max() <= FAR_CHUNKS
+
+
+def test_jobs_added_in_one_call_are_those_added_one_by_one_and_on_an_error_none_is_added() -> None:
+    one, many = with_jobs(0, "worthwhile"), with_jobs(0, "worthwhile")
+    jobs = [Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8) for n in range(70)]
+    for job in jobs:
+        one.add_job(job)
+    many.add_jobs(jobs)
+    many.add_jobs(())
+    for name in one.book._arrays():
+        assert getattr(one.book, name)[:70].tolist() == getattr(many.book, name)[:70].tolist()
+    assert one.plan(0.0).allocations == many.plan(0.0).allocations
+    before = many.jobs.copy()
+    for wrong in (jobs[3], Job("new", "no such application", requested_gpus=1)):
+        with pytest.raises((DuplicateJobError, InvalidJobError)):
+            many.add_jobs([Job("later", "cifar10", work_samples=4e6), wrong])
+        assert many.jobs == before
+        assert "later" not in many.book
+        assert len(many.book.rows()) == 70
+
+
+def test_the_book_notes_many_jobs_gpus_as_one_by_one() -> None:
+    given = {
+        "j0": Allocation("v100", 2, (("n", 2),)),
+        "j1": Allocation("k80", 3, (("m", 2), ("n", 1)), (("k80", 2), ("v100", 1))),
+    }
+    one, many = TaskBook(("v100", "k80")), TaskBook(("v100", "k80"))
+    for book in (one, many):
+        for job in ("j0", "j1", "j2"):
+            book.add(job, JobTimes(5, {"v100": 1.0}, {}), 4, 1.0, "m")
+            book.hold(job, Allocation("v100", 1, (("n", 1),)))
+    for job, held in given.items():
+        one.hold(job, held)
+    many.hold_all(given)
+    assert many.held[:3].tolist() == one.held[:3].tolist() == [[2, 0], [1, 2], [1, 0]]
+    many.release_all(["j1", "gone"])
+    assert many.held[:3].tolist() == [[2, 0], [0, 0], [1, 0]]
 
 
 def test_a_job_that_is_not_known_or_progress_that_is_none_changes_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -209,12 +209,32 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     def add_job(self, job: Job) -> None:
         """Queue a job and its task times; raises InvalidJobError for an unknown application, and then adds nothing."""
-        super().add_job(job)
-        weight = self.weights.get(job.id, 1.0)
+        self.add_jobs((job,))
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job in one pass; on an error none is added."""
+        times = [self.times.of(job) for job in jobs]
+        parts = [
+            HareJob(
+                job.id,
+                own.rounds,
+                requested_gpus(job),
+                own.train_s,
+                own.sync_s,
+                self.weights.get(job.id, 1.0),
+                0.0,
+                job.application,
+            )
+            for job, own in zip(jobs, times, strict=True)
+        ]
+        self.enqueue(jobs)
         try:
-            self.book.add(job.id, self.times.of(job), requested_gpus(job), weight, job.application)
-        except Exception:
-            super().remove_job(job.id)
+            self.book.add_all(parts, times)
+        except BaseException:  # Ctrl-C too
+            for job in jobs:
+                super().remove_job(job.id)
+                if job.id in self.book:
+                    self.book.remove(job.id)
             raise
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
@@ -256,15 +276,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def hold_all(self, given: Mapping[str, Allocation]) -> None:
         """Give many jobs free GPUs, and note them with their tasks."""
         super().hold_all(given)
-        for job_id, allocation in given.items():
-            self.book.hold(job_id, allocation)
+        self.book.hold_all(given)
 
     def release_all(self, job_ids: Sequence[str]) -> None:
         """Release the GPUs of many jobs."""
         super().release_all(job_ids)
-        for job_id in job_ids:
-            if job_id in self.book:
-                self.book.hold(job_id, None)
+        self.book.release_all(job_ids)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -474,48 +491,64 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         A job with the same number of each type as before keeps its allocation unchanged.
         """
         same = (counts == held).all(axis=1)
-        ids = [job.id for job in instance.jobs]
-        free = {kind: dict(self.nodes.free_by_node(kind)) for kind in instance.gpu_types}
-        kind_of = {node: kind for kind, nodes in free.items() for node in nodes}
+        ids, jobs, kinds = [job.id for job in instance.jobs], instance.jobs, instance.gpu_types
+        free = dict[str, int]()
+        kind_of = dict[str, str]()
+        for kind in kinds:
+            nodes = self.nodes.free_by_node(kind)
+            free |= nodes
+            kind_of |= dict.fromkeys(nodes, kind)
         other = np.flatnonzero(~same)
-        for n in other.tolist():
-            for node, gpus in self.held[ids[n]].nodes if ids[n] in self.held else ():
-                free[kind_of[node]][node] += gpus
+        had = {n: self.held[ids[n]].nodes for n in other[held[other].any(axis=1)].tolist()}
+        for nodes_had in had.values():
+            for node, gpus in nodes_had:
+                free[node] += gpus
         shares: dict[int, dict[str, int]] = {}
-        short: list[tuple[int, str, int]] = []
-        for k, g in zip(*(each.tolist() for each in np.nonzero(counts[other])), strict=True):
-            n = int(other[k])
-            kind, count = instance.gpu_types[g], int(counts[n, g])
-            for node, had in self.held[ids[n]].nodes if ids[n] in self.held else ():
-                take = min(free[kind].get(node, 0), count, had)
+        short: list[tuple[int, int, str, int]] = []
+        k, g = np.nonzero(counts[other])
+        for n, number, count in zip(other[k].tolist(), g.tolist(), counts[other[k], g].tolist(), strict=True):
+            kind, wanted = kinds[number], count
+            for node, had_here in had.get(n, ()):
+                take = min(free[node], wanted, had_here) if kind_of[node] == kind else 0
                 if take:
                     shares.setdefault(n, {})[node] = take
-                    free[kind][node] -= take
-                    count -= take
-            if count:
-                short.append((n, kind, count))
-        room = {kind: [(-gpus, node) for node, gpus in nodes.items() if gpus] for kind, nodes in free.items()}
-        for nodes in room.values():
-            heapify(nodes)
-        for n, kind, count in sorted(short, key=lambda each: -each[2]):
-            while count:
-                gpus, node = heappop(room[kind])
-                take, own = min(-gpus, count), shares.setdefault(n, {})
+                    free[node] -= take
+                    wanted -= take
+            if wanted:
+                short.append((-wanted, len(short), kind, n))
+        room: dict[str, list[tuple[int, str]]] = {kind: [] for kind in kinds}
+        for node, gpus in free.items():
+            if gpus:
+                room[kind_of[node]].append((-gpus, node))
+        for heap in room.values():
+            heapify(heap)
+        for lack, _, kind, n in sorted(short):
+            own, heap, wanted = shares.setdefault(n, {}), room[kind], -lack
+            while wanted:
+                rest, node = heap[0]
+                take = min(-rest, wanted)
                 own[node] = own.get(node, 0) + take
-                count -= take
-                if take < -gpus:
-                    heappush(room[kind], (gpus + take, node))
+                wanted -= take
+                if rest + take:
+                    heapreplace(heap, (rest + take, node))
+                else:
+                    heappop(heap)
         chosen = {ids[n]: self.held[ids[n]] for n in np.flatnonzero(same & counts.any(axis=1)).tolist()}
-        chosen |= {ids[n]: self._allocation(instance.jobs[n], own, kind_of) for n, own in shares.items()}
+        chosen |= {ids[n]: _allocation(jobs[n], own, kind_of) for n, own in shares.items()}
         return chosen
 
-    def _allocation(self, job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
-        by_type: dict[str, int] = {}
-        for node, gpus in shares.items():
-            by_type[kind_of[node]] = by_type.get(kind_of[node], 0) + gpus
-        slowest = max(by_type, key=lambda kind: job.train_s[kind])
-        mixture = tuple(sorted(by_type.items())) if len(by_type) > 1 else ()
-        return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
+
+def _allocation(job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
+    """Return the allocation of these GPUs by node; its type is the slowest one."""
+    if len(shares) == 1:
+        (share,) = shares.items()
+        return Allocation(kind_of[share[0]], share[1], (share,))
+    by_type: dict[str, int] = {}
+    for node, gpus in shares.items():
+        by_type[kind_of[node]] = by_type.get(kind_of[node], 0) + gpus
+    slowest = max(by_type, key=lambda kind: job.train_s[kind])
+    mixture = tuple(sorted(by_type.items())) if len(by_type) > 1 else ()
+    return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
 
 
 def smith_means(instance: HareInstance, ell: Floats, now_s: float | Floats) -> Floats:
