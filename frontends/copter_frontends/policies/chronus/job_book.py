@@ -13,7 +13,7 @@ from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
 from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
-from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options, jobs_and_leases
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
@@ -460,7 +460,7 @@ class SloBook:
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
-        number, lease = np.nonzero(draft.taken)
+        number, lease = jobs_and_leases(draft.taken)
         self._promised, row = PromisedGpus(first), draft.row[number]
         if len(number):
             self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
@@ -498,7 +498,7 @@ class SloBook:
         """Store leases of jobs that had none."""
         if not given.records:
             return
-        number, lease = np.nonzero(given.taken)
+        number, lease = jobs_and_leases(given.taken)
         lease += first
         self._totals(first).add(given.kind[number], lease, given.gpus[number])
         parts = np.split(lease, np.cumsum(given.taken.sum(axis=1))[:-1])
