@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from copter import Model
 from copter.errors import SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
@@ -211,6 +212,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Queue a job and its task times; raises InvalidJobError for an unknown application, and then adds nothing."""
         self.add_jobs((job,))
 
+    @uncollected()
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job in one pass; on an error none is added."""
         times = [self.times.of(job) for job in jobs]
@@ -242,10 +244,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
+    @uncollected()
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Do :meth:`update_job` for each job; on an error no job is changed."""
         self.book.progress_of(self.note_progress(told))
 
+    @uncollected()
     def update_progress(self, progress: Mapping[str, float]) -> None:
         """Set the progress of many jobs; on an error none is taken in."""
         super().update_progress(progress)
