@@ -57,8 +57,7 @@ class Known(NamedTuple):
         GPUs promised, and all GPUs, in the leases before one.
     summed : int64 array (types,)
         Leases up to which `sums` holds.
-    count : int64 array (GPUs + 1,)
-        Zeros.
+    zeros : int64 array (GPUs + 1,)
     """
 
     slot: Ints
@@ -66,7 +65,7 @@ class Known(NamedTuple):
     roomy: Ints
     sums: Ints
     summed: Ints
-    count: Ints
+    zeros: Ints
 
     @classmethod
     def nothing(cls, sizes: Ints, kinds: int, leases: int, most: int) -> Known:
@@ -127,7 +126,7 @@ def _least_of_most(known: Known, free: Ints, least: int, need: int) -> tuple[int
 
     Numbers below `least` do not count; there are `need` others.
     """
-    count, most = known.count, least
+    count, most = known.zeros, least
     for lease in range(len(free)):
         if free[lease] >= least:
             count[free[lease]] += 1
@@ -136,7 +135,7 @@ def _least_of_most(known: Known, free: Ints, least: int, need: int) -> tuple[int
     while above + count[at] < need:
         above += count[at]
         at -= 1
-    count[least : most + 1] = 0
+    count[least : most + 1] = 0  # as it was
     return at, need - above
 
 
