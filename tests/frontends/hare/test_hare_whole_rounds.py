@@ -244,6 +244,40 @@ def test_gpus_kept_and_wanted_are_those_of_a_plain_loop(seed: int) -> None:
     assert rest.tolist() == left.tolist()
 
 
+def plain_list_schedule(instance: HareInstance, chunks: Chunks, order: list[int], free_s: list[float]) -> list[float]:
+    """HR19, task by task: the ends of all jobs. GPUs of a type are alike, so that only their free times count."""
+    types = range(len(instance.gpus))
+    first = np.concatenate(([0], np.cumsum(instance.gpus))).tolist()
+    free = [sorted(free_s[first[g] : first[g + 1]]) for g in types]
+    ready = instance.arrival_s.tolist()
+    for b in order:
+        n, count = int(chunks.job[b]), float(chunks.rounds[b])
+        train, sync, done = instance.train_s[n], instance.sync_s[n], ready[n]
+        for _ in range(int(instance.tasks[n])):
+            usable = [g for g in types if free[g] and np.isfinite(train[g])]
+            ends = {g: max(ready[n], free[g][0]) + count * (train[g] + sync[g]) for g in usable}
+            g = min(usable, key=lambda g: (ends[g], train[g], g))
+            early = [at for at, time in enumerate(free[g]) if time <= ready[n]]
+            at = early[-1] if early else 0
+            begin = max(ready[n], free[g].pop(at))
+            done = max(done, begin + count * (train[g] + sync[g]))
+            free[g] = sorted([*free[g], begin + count * train[g] + (count - 1.0) * sync[g]])
+        ready[n] = done
+    return ready
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_the_list_schedule_is_that_of_a_plain_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = drawn_instance(seed, 12, {kind: int(rng.integers(1, 7)) for kind in GPUS})
+    chunks = Chunks.cut(instance, np.maximum(instance.rounds // 3, 1))
+    order = middle_order(instance, chunks, rng.uniform(0.0, 50.0, 12))
+    free = rng.choice([0.0, 3.0, 7.0], int(instance.gpus.sum()))
+    found = schedule_in_order(instance, chunks, order, free_s=free)
+    assert found.completion_s.tolist() == plain_list_schedule(instance, chunks, order.tolist(), free.tolist())
+
+
 def test_no_pass_is_compiled_within_a_round() -> None:
     passes = (least_rounds, kept_or_wanted, list_schedule, job_bounds, shrink, fill)
     cluster = scaled_cluster(56)
