@@ -54,9 +54,9 @@ time.
 - **LPs**: rounds that solved a linear program; rounds whose plan was proven without one to be as good as one could
   tell; rounds in which none was due. Chronus plans at the start of a lease, every fourth round, and proves a plan that
   is within the tolerance of its program (0.5%, or half of one job's reward) of a certified bound. Hare's program orders
-  jobs; it is proven needless where it could close at most a tenth of the plan's gap. In Hops's rounds between two plans
-  of all GPUs none is needed where no GPU is idle or no job waits. `chronus paper`, with `--admission paper`, promises
-  a deadline to each job that fits.
+  jobs; on this many GPUs its order wins in no round, so that none is due (`hare-relaxed` solves it). In Hops's rounds
+  between two plans of all GPUs none is needed where no GPU is idle or no job waits. `chronus paper`, with
+  `--admission paper`, promises a deadline to each job that fits.
 - **Goal** is what the project aims at.
 
 How a row here differs from a tape and from the study of the engine: [sizes.md](sizes.md).

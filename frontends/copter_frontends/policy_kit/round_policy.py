@@ -152,6 +152,7 @@ class RoundPolicy(ABC):
         wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
         raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
 
+    @uncollected()
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
         for job_id in job_ids:

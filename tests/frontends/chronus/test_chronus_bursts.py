@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.policies.chronus import ChronusPolicy, StepReward, exact_plan, salvage
+from copter_frontends.policies.chronus import ChronusPolicy, StepReward, arrival_kernel, exact_plan, salvage
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import SloRecord
+from copter_frontends.policies.chronus.options import jobs_and_leases
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, DuplicateJobError, InvalidJobError, Job, JoinedAtOnce, UnknownJobError
 
@@ -105,6 +106,54 @@ def test_free_leases_are_those_that_a_draft_would_choose(seed: int) -> None:
         elif placed:
             assert held is not None
             assert held.promised >= 0
+
+
+def plain_choice(free: list[int], gpus: int, need: int) -> list[int] | None:
+    """The leases with most free GPUs, late ones first, one after the other; None if too few have room."""
+    fits = sorted((lease for lease, there in enumerate(free) if there >= gpus), key=lambda at: (-free[at], -at))
+    return sorted(fits[:need]) if len(fits) >= need else None
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_what_a_pass_knows_of_leases_is_what_reading_all_of_them_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds, leases, most = 2, int(rng.integers(1, 40)), 12
+    free = rng.integers(0, most + 1, (kinds, leases))
+    use = most - free
+    sizes = np.arange(1, most + 1)  # more than there are slots for, some of the time
+    known = arrival_kernel.Known.nothing(sizes[: int(rng.integers(1, most + 1))], kinds, leases, most)
+    known = known._replace(slot=np.concatenate((known.slot, np.full(most + 1 - len(known.slot), -1))))
+    for _ in range(30):
+        kind, gpus, last = int(rng.integers(kinds)), int(rng.integers(1, most + 1)), int(rng.integers(1, leases + 1))
+        need = int(rng.integers(1, last + 1))
+        table = np.array([[kind, gpus, need, last]])
+        ahead = free[kind, :last].tolist()
+        assert arrival_kernel._room(known, table, 0, free) == sum(there >= gpus for there in ahead)
+        mine, every = use[kind, :last].sum(), (use + free)[kind, :last].sum()
+        dear = np.exp(arrival_kernel.SCARCE * mine / max(every, 1))
+        assert arrival_kernel._scarcity(known, kind, last, use, free) == pytest.approx(dear, rel=1e-12)
+        assert arrival_kernel._most(known, free[kind, :last], need).tolist() == sorted(ahead)[-need:]
+        taken = rng.random(leases) < 0.5
+        before, plain = taken.copy(), plain_choice(ahead, gpus, need)
+        assert arrival_kernel._choose(known, table, 0, free, taken) == (plain is not None)
+        if plain is None:
+            assert (taken == before).all()
+            continue
+        assert np.flatnonzero(taken).tolist() == plain
+        free[kind, plain] -= gpus
+        use[kind, plain] += gpus
+        arrival_kernel._forget(known, kind, plain[0])
+    assert not known.zeros.any()
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_jobs_and_leases_are_those_of_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    taken = rng.random((int(rng.integers(0, 6)), int(rng.integers(0, 9)))) < 0.3
+    for mine, plain in zip(jobs_and_leases(taken), np.nonzero(taken), strict=True):
+        assert mine.tolist() == plain.tolist()
 
 
 def test_on_an_error_no_job_of_a_burst_is_added() -> None:

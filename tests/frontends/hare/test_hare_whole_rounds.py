@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,19 +16,28 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare import HareInstance, HareJob, TimeGrid
 from copter_frontends.policies.hare.bound import job_bounds
 from copter_frontends.policies.hare.chunks import Chunks
+from copter_frontends.policies.hare.columns import FEW
 from copter_frontends.policies.hare.formulation import Relaxation, sufficient_horizon_s
 from copter_frontends.policies.hare.instance import least_round_s
 from copter_frontends.policies.hare.list_kernel import list_schedule
-from copter_frontends.policies.hare.repair import fill, filled_means, repaired, shrink
+from copter_frontends.policies.hare.repair import fill, shrink
 from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_rounds
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
-from copter_frontends.policies.hare.solver import FILLS, RelaxationSolver
+from copter_frontends.policies.hare.solver import RelaxationSolver
 from copter_frontends.policies.hare.standing import Standing
 from copter_frontends.policies.hare.task_book import TaskBook
 from copter_frontends.policies.hare.task_policy import FAR_CHUNKS, WORTH, HareTaskPolicy, smith_means
 from copter_frontends.policies.hare.task_times import JobTimes
 from copter_frontends.policies.hare.task_training import TasksGoodput
-from copter_frontends.vocabulary import Allocation, Cluster, Job, UnknownJobError, configurations_of
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    UnknownJobError,
+    configurations_of,
+)
 from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 GPUS = {"a": 3, "b": 5, "c": 2}
@@ -74,24 +84,6 @@ def test_the_relaxation_lies_between_two_numbers_that_are_known_without_it(seed:
     assert found.objective <= high * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
-def test_the_upper_number_comes_down_if_asked_to(seed: int) -> None:
-    instance = drawn_instance(seed, 200, dict.fromkeys(GPUS, 60))
-    grid, solver = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)), RelaxationSolver()
-    low, high = solver.range_of(instance, grid)
-    assert solver.range_of(instance, grid, lambda low: high - low) == (low, high)
-    asked: list[float] = []
-
-    def nothing(low: float) -> float:
-        asked.append(low)
-        return 0.0
-
-    near = solver.range_of(instance, grid, nothing)
-    assert near[0] == low
-    assert len(asked) == FILLS
-    assert solver.solve(instance, grid).bound <= near[1] < high
-
-
 def test_without_prices_a_kept_point_that_is_near_enough_needs_no_program() -> None:
     instance = drawn_instance(2, 60, dict.fromkeys(GPUS, 8))
     grid, solver = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)), RelaxationSolver()
@@ -121,17 +113,6 @@ def test_a_grid_without_room_says_nothing_about_the_upper_number() -> None:
     assert (low > 0.0, high) == (True, np.inf)
     none = HareInstance.of([], dict.fromkeys(GPUS, 1))
     assert RelaxationSolver().range_of(none, TimeGrid.geometric(0.0, 5.0)) == (0.0, 0.0)
-
-
-@given(st.integers(0, 10_000), st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
-def test_mean_busy_times_without_columns_are_those_of_the_filled_point(seed: int, gpus: int) -> None:
-    instance = drawn_instance(seed, 15, dict.fromkeys(GPUS, gpus))
-    data = Relaxation.of(instance, TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)))
-    urgency = data.weight * data.alpha.max(axis=1)
-    point, mean = repaired(data, np.zeros(data.shape), urgency), filled_means(data, urgency)
-    assert point is not None
-    assert mean == pytest.approx(data.mean_busy_s(point), rel=1e-9, abs=1e-9)
 
 
 def test_a_solve_ends_once_what_is_left_is_within_a_larger_tolerance() -> None:
@@ -263,6 +244,40 @@ def test_gpus_kept_and_wanted_are_those_of_a_plain_loop(seed: int) -> None:
     assert rest.tolist() == left.tolist()
 
 
+def plain_list_schedule(instance: HareInstance, chunks: Chunks, order: list[int], free_s: list[float]) -> list[float]:
+    """HR19, task by task: the ends of all jobs. GPUs of a type are alike, so that only their free times count."""
+    types = range(len(instance.gpus))
+    first = np.concatenate(([0], np.cumsum(instance.gpus))).tolist()
+    free = [sorted(free_s[first[g] : first[g + 1]]) for g in types]
+    ready = instance.arrival_s.tolist()
+    for b in order:
+        n, count = int(chunks.job[b]), float(chunks.rounds[b])
+        train, sync, done = instance.train_s[n], instance.sync_s[n], ready[n]
+        for _ in range(int(instance.tasks[n])):
+            usable = [g for g in types if free[g] and np.isfinite(train[g])]
+            ends = {g: max(ready[n], free[g][0]) + count * (train[g] + sync[g]) for g in usable}
+            g = min(usable, key=lambda g: (ends[g], train[g], g))
+            early = [at for at, time in enumerate(free[g]) if time <= ready[n]]
+            at = early[-1] if early else 0
+            begin = max(ready[n], free[g].pop(at))
+            done = max(done, begin + count * (train[g] + sync[g]))
+            free[g] = sorted([*free[g], begin + count * train[g] + (count - 1.0) * sync[g]])
+        ready[n] = done
+    return ready
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_the_list_schedule_is_that_of_a_plain_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = drawn_instance(seed, 12, {kind: int(rng.integers(1, 7)) for kind in GPUS})
+    chunks = Chunks.cut(instance, np.maximum(instance.rounds // 3, 1))
+    order = middle_order(instance, chunks, rng.uniform(0.0, 50.0, 12))
+    free = rng.choice([0.0, 3.0, 7.0], int(instance.gpus.sum()))
+    found = schedule_in_order(instance, chunks, order, free_s=free)
+    assert found.completion_s.tolist() == plain_list_schedule(instance, chunks, order.tolist(), free.tolist())
+
+
 def test_no_pass_is_compiled_within_a_round() -> None:
     passes = (least_rounds, kept_or_wanted, list_schedule, job_bounds, shrink, fill)
     cluster = scaled_cluster(56)
@@ -336,6 +351,16 @@ def relaxed(cluster: Cluster) -> HareTaskPolicy:
     return HareTaskPolicy(cluster, tasks, relaxation="always")
 
 
+def with_jobs(jobs: int, relaxation: Literal["worthwhile", "always"]) -> HareTaskPolicy:
+    """Return a policy on 56 GPUs with jobs of up to 8 GPUs each."""
+    cluster = scaled_cluster(56)
+    tasks = TasksGoodput(GoodputModel(configurations_of(cluster)), cluster)
+    policy = HareTaskPolicy(cluster, tasks, relaxation=relaxation)
+    for n in range(jobs):
+        policy.add_job(Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8))
+    return policy
+
+
 def test_of_two_orders_the_better_plan_is_carried_out() -> None:
     """The order by work and weight, and where GPUs have prices that of the relaxation."""
     cluster = scaled_cluster(56)
@@ -356,23 +381,32 @@ def test_of_two_orders_the_better_plan_is_carried_out() -> None:
     assert -plan.bound <= better
 
 
-@pytest.mark.parametrize(("jobs", "solved"), [(4, 0), (150, 1)])
+@pytest.mark.parametrize(("jobs", "solved"), [(4, 0), (24, 1)])
 def test_the_relaxation_is_solved_only_where_it_may_close_a_tenth_of_the_gap(jobs: int, solved: int) -> None:
-    cluster = scaled_cluster(56)
-    plain = HareTaskPolicy(cluster, TasksGoodput(GoodputModel(configurations_of(cluster)), cluster))
-    always = relaxed(cluster)
-    for n in range(jobs):
-        job = Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8)
-        plain.add_job(job)
-        always.add_job(job)
+    plain, always = with_jobs(jobs, "worthwhile"), with_jobs(jobs, "always")
     plan, other = plain.plan(0.0), always.plan(0.0)
     assert (plain.replans, always.replans) == (solved, 1)
+    assert (plain.programs_needless, plain.programs_solved) == (1 - solved, solved)
     assert -plan.bound <= -plan.objective * (1 + 1e-12)
     left = 1.0 - WORTH
     assert other.objective - plan.objective <= 1e-9 * abs(other.objective) or solved
     assert -plan.objective + plan.bound >= left * (-other.objective + other.bound) - 1e-9
     with pytest.raises(SettingsError, match="relaxation"):
-        HareTaskPolicy(cluster, relaxation="never")  # type: ignore[arg-type]
+        HareTaskPolicy(scaled_cluster(56), relaxation="never")  # type: ignore[arg-type]
+
+
+def test_a_large_relaxation_is_solved_only_if_it_is_asked_for() -> None:
+    plain, always = with_jobs(150, "worthwhile"), with_jobs(150, "always")
+    plan, other = plain.plan(0.0), always.plan(0.0)
+    assert (plain.replans, plain.programs_needless, always.replans) == (0, 0, 1)
+    _, instance = plain._left(0.0, plain.room())
+    assert plain._columns(instance) > FEW
+    data = Relaxation.of(instance, TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance)))
+    assert -plan.bound == pytest.approx(data.constant)
+    assert -plan.bound <= -other.bound * (1 + 1e-12)
+    assert plain.explained("j0")["bound_s"] == -plan.bound
+    again = plain.plan(300.0)  # nothing has come or gone: the bound stays
+    assert again.bound == plan.bound
 
 
 def test_jobs_that_cannot_start_soon_are_cut_into_few_chunks() -> None:
@@ -387,6 +421,43 @@ def test_jobs_that_cannot_start_soon_are_cut_into_few_chunks() -> None:
     by_rank = count[np.argsort(mean, kind="stable")]
     assert by_rank[:10].min() > FAR_CHUNKS
     assert by_rank[-100:].max() <= FAR_CHUNKS
+
+
+def test_jobs_added_in_one_call_are_those_added_one_by_one_and_on_an_error_none_is_added() -> None:
+    one, many = with_jobs(0, "worthwhile"), with_jobs(0, "worthwhile")
+    jobs = [Job(f"j{n}", "cifar10", work_samples=(1 + n % 7) * 4e6, requested_gpus=1 + n % 8) for n in range(70)]
+    for job in jobs:
+        one.add_job(job)
+    many.add_jobs(jobs)
+    many.add_jobs(())
+    for name in one.book._arrays():
+        assert getattr(one.book, name)[:70].tolist() == getattr(many.book, name)[:70].tolist()
+    assert one.plan(0.0).allocations == many.plan(0.0).allocations
+    before = many.jobs.copy()
+    for wrong in (jobs[3], Job("new", "no such application", requested_gpus=1)):
+        with pytest.raises((DuplicateJobError, InvalidJobError)):
+            many.add_jobs([Job("later", "cifar10", work_samples=4e6), wrong])
+        assert many.jobs == before
+        assert "later" not in many.book
+        assert len(many.book.rows()) == 70
+
+
+def test_the_book_notes_many_jobs_gpus_as_one_by_one() -> None:
+    given = {
+        "j0": Allocation("v100", 2, (("n", 2),)),
+        "j1": Allocation("k80", 3, (("m", 2), ("n", 1)), (("k80", 2), ("v100", 1))),
+    }
+    one, many = TaskBook(("v100", "k80")), TaskBook(("v100", "k80"))
+    for book in (one, many):
+        for job in ("j0", "j1", "j2"):
+            book.add(job, JobTimes(5, {"v100": 1.0}, {}), 4, 1.0, "m")
+            book.hold(job, Allocation("v100", 1, (("n", 1),)))
+    for job, held in given.items():
+        one.hold(job, held)
+    many.hold_all(given)
+    assert many.held[:3].tolist() == one.held[:3].tolist() == [[2, 0], [1, 2], [1, 0]]
+    many.release_all(["j1", "gone"])
+    assert many.held[:3].tolist() == [[2, 0], [0, 0], [1, 0]]
 
 
 def test_a_job_that_is_not_known_or_progress_that_is_none_changes_nothing() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, PLACED, WAITS, answer_in_turn
+from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, GPUS, PLACED, WAITS, Known, answer_in_turn
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import GivenLeases, Now, SloBook, SloRecord
 from copter_frontends.policies.chronus.options import Bools, Ints, Options
@@ -49,6 +49,7 @@ class ArrivedJobs:
         self._at_once = self._options if now is None else book.options(records, first, self.horizon, False, now)
         self._best = np.array([record.best for record in records])
         self.answers: Ints = np.full(len(records), WAITS, dtype=np.int64)
+        self._known: Known | None = None
         self._row: Ints = np.full(len(records), -1, dtype=np.int64)
         self.taken: Bools = np.zeros((len(records), self.horizon), dtype=bool)
         self._tables = [(each.rows_of(), _table(each), each.value) for each in (self._options, self._at_once)]
@@ -69,6 +70,9 @@ class ArrivedJobs:
         if demand is not None:
             seen, fade, age_s, lease_s = demand.seen, demand.fading(now_s), demand.age_s(now_s), demand.lease_s
         plain, at_once = self._tables
+        if self._known is None:
+            sizes = np.concatenate((plain[1][:, GPUS], at_once[1][:, GPUS]))
+            self._known = Known.nothing(sizes, len(gpus), self.horizon, int(np.max(gpus)))
         end = answer_in_turn(
             begin,
             *plain,
@@ -85,6 +89,7 @@ class ArrivedJobs:
             lease_s,
             demand is not None,
             may_move,
+            self._known,
             self.answers,
             self._row,
             self.taken,

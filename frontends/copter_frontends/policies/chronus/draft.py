@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options, jobs_and_leases
 
 AT_ONCE = 64  # if not all jobs of a group fit, groups of at most this many jobs are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
@@ -94,7 +94,7 @@ class Draft:
 
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
         """Give each option of `rows` its leases, (rows, leases), in turn; returns which options fit, (rows,)."""
-        return self.put_leases(rows, *np.nonzero(leases))
+        return self.put_leases(rows, *jobs_and_leases(leases))
 
     def put_leases(self, rows: Ints, at: Ints, lease: Ints) -> Bools:
         """Do :meth:`put_all` with sparse input: `lease` of the option at position `at` of the rows, both ascending."""

@@ -59,9 +59,11 @@ def reward_lost(
         return 0.0
     earned = seen[2, kind, better:].sum() + PRIOR_WORTH * prior
     mean, scale = taken / leases, TO_SCALE * np.sqrt((seen[1, kind, better:].sum() + prior) / leases)
-    lost: float = 0.0
+    lost, more, had = 0.0, 0.0, -1
     for each in free:
-        lost += _over(mean - each + gpus, scale) - _over(mean - each, scale)
+        if each != had:  # many leases have as many free GPUs as the next
+            more, had = _over(mean - each + gpus, scale) - _over(mean - each, scale), each
+        lost += more
     worth: float = lost * earned / taken
     return worth
 

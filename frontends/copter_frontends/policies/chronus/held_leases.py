@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.job_book import SloBook, SloRecord, leases_of
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+
+MORE_ROWS = 8  # one row in so many is kept for records to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ class HeldLeases:
     table: Ints
     value: Floats
     taken: Bools
-    place: dict[str, int] = field(default_factory=dict, repr=False)  # the last entry of each job
+    _place: dict[str, int] = field(default_factory=dict, repr=False)
+    _rows: Bools | None = field(default=None, repr=False)  # `taken`, with rows for more records
 
-    def __post_init__(self) -> None:
-        if not self.place:
-            self.place.update((record.job.id, at) for at, record in enumerate(self.records))
+    @property
+    def place(self) -> dict[str, int]:
+        """The last entry of each job."""
+        if not self._place:
+            self._place.update((record.job.id, at) for at, record in enumerate(self.records))
+        return self._place
 
     @classmethod
     def of(cls, book: SloBook, first: int) -> HeldLeases:
@@ -67,10 +73,11 @@ class HeldLeases:
         at = np.flatnonzero(draft.row >= 0)
         options, row = draft.options, draft.row[at]
         columns = (options.mode, options.kind, options.gpus, options.step)
-        reach, count = options.last[row] + first, draft.taken[at].sum(axis=1)
+        reach, count = options.last[row] + first, options.need[row]  # a draft gives a job no more and no fewer
         table = np.column_stack((*(each[row] for each in columns), reach, count))
         own = [records[k] for k in at.tolist()]
-        return cls(book.version, first, own, table, options.value[row], draft.taken[at])
+        taken = draft.taken if len(at) == len(draft.taken) else draft.taken[at]
+        return cls(book.version, first, own, table, options.value[row], taken)
 
     def now(self, book: SloBook, first: int) -> HeldLeases:
         """Return the book's current leases from lease `first` on; only changes are read again, in place."""
@@ -85,19 +92,26 @@ class HeldLeases:
         others = [record for record in there if has_ahead(record, first)]
         if others:
             return self.with_more(HeldLeases.of_records(others, book, first))
-        return HeldLeases(book.version, first, self.records, self.table, self.value, self.taken, self.place)
+        return replace(self, version=book.version)
 
     def with_more(self, other: HeldLeases) -> HeldLeases:
-        """Return the union with other leases of the same book and first lease."""
+        """Return the union with other leases of the same book and first lease; this object's are not used any more."""
         horizon, count = max(self.taken.shape[1], other.taken.shape[1]), len(self.records)
+        end, rows = count + len(other.records), self._rows
+        if rows is None or rows.shape[1] != horizon or len(rows) < end:
+            rows = np.zeros((end + end // MORE_ROWS + 1, horizon), dtype=bool)
+            rows[:count, : self.taken.shape[1]] = self.taken
+        rows[count:end, : other.taken.shape[1]] = other.taken
+        rows[count:end, other.taken.shape[1] :] = False
         return HeldLeases(
             other.version,
             self.first,
             [*self.records, *other.records],
             np.concatenate((self.table, other.table)),
             np.concatenate((self.value, other.value)),
-            np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
+            rows[:end],
             self.place | {job_id: count + at for job_id, at in other.place.items()},
+            rows,
         )
 
     def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:

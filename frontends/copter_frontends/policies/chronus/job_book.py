@@ -13,7 +13,7 @@ from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
 from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
-from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options, jobs_and_leases
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
@@ -298,23 +298,33 @@ class SloBook:
 
     def progress_of(self, progress: Mapping[str, float]) -> None:
         """Store how much of their time is over for jobs with this progress; jobs that are not here are left out."""
-        alike: dict[int, list[SloRecord]] = {}
-        for job_id in progress:
-            record = self.records.get(job_id)
+        known = self.records.get
+        alike: dict[int, tuple[list[SloRecord], list[float]]] = {}
+        for job_id, share in progress.items():
+            record = known(job_id)
             if record is not None:
-                alike.setdefault(id(record.times), []).append(record)
-        for records in alike.values():
-            done = records[0].times.done_of(np.array([progress[record.job.id] for record in records]))
-            nearly = np.asarray((done >= NEARLY).any(axis=1)).tolist()
-            for record, own, over in zip(records, done, nearly, strict=True):
+                group = alike.get(id(record.times))
+                if group is None:
+                    group = alike[id(record.times)] = [], []
+                group[0].append(record)
+                group[1].append(share)
+        for records, shares in alike.values():
+            done = records[0].times.done_of(np.array(shares))
+            for record, own in zip(records, done, strict=True):
                 record.done = own
-                if over:
-                    self._nearly[record.job.id] = None
+            for at in np.flatnonzero((done >= NEARLY).any(axis=1)).tolist():
+                self._nearly[records[at].job.id] = None
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Return the jobs that have a lease."""
-        some = [record for record in self.records.values() if len(record.leases) and record.leases.item(0) <= lease]
-        return [record for record in some if record.leases.item(0) == lease or record.has_lease(lease)]
+        found = []
+        for record in self.records.values():
+            leases = record.leases
+            if len(leases):
+                first = leases.item(0)
+                if first == lease or (first < lease and record.has_lease(lease)):
+                    found.append(record)
+        return found
 
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """Return the promised GPUs in each lease from `first` on, (types, leases)."""
@@ -460,7 +470,7 @@ class SloBook:
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
-        number, lease = np.nonzero(draft.taken)
+        number, lease = jobs_and_leases(draft.taken)
         self._promised, row = PromisedGpus(first), draft.row[number]
         if len(number):
             self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
@@ -498,7 +508,7 @@ class SloBook:
         """Store leases of jobs that had none."""
         if not given.records:
             return
-        number, lease = np.nonzero(given.taken)
+        number, lease = jobs_and_leases(given.taken)
         lease += first
         self._totals(first).add(given.kind[number], lease, given.gpus[number])
         parts = np.split(lease, np.cumsum(given.taken.sum(axis=1))[:-1])

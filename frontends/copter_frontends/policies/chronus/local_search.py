@@ -31,6 +31,8 @@ class NodeSpeeds:
 
     def __call__(self, job: Job, nodes: int, fewest: int) -> float:
         """Return the relative speed: one on the fewest nodes, less with each further node."""
+        if nodes <= fewest:
+            return 1.0
         lost = self.costs.get(job.application, 0.0)
         step = lost / (1.0 - lost)  # (t_2 - t_1) / t_1
         return (1.0 + log2(max(fewest, 1)) * step) / (1.0 + log2(max(nodes, fewest, 1)) * step)
@@ -125,9 +127,11 @@ class LocalSearch:
         free, value, result = _Room(room, size), 0.0, dict[str, Shares]()
         for job, gpus in jobs:
             style = styles.get(job.id, "together")
-            shares = None if style == "apart" or style.startswith("on ") else free.together(gpus)
-            if style.startswith("on "):
-                shares = _evenly(free.nodes, gpus, int(style[3:]))
+            shares = None
+            if style in ("quasi", "together"):
+                shares = free.together(gpus)
+            elif style != "apart":
+                shares = _evenly(free.nodes, gpus, int(style.removeprefix("on ")))
             if shares is None and style != "together":
                 shares = _apart(free.nodes, gpus, smallest=style == "apart")
             if shares is None:
@@ -166,6 +170,9 @@ class _Room:
         impossible.
         """
         whole, rest = divmod(gpus, self._size)
+        if not whole:
+            node = self._fullest(rest)
+            return None if node is None else ((node, rest),)
         empty = [self._pop(self._size) for _ in range(whole)]
         last = self._fullest(rest) if rest and None not in empty else None
         found = [self._ids[at] for at in empty if at is not None]

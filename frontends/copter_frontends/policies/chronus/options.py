@@ -100,3 +100,12 @@ class Options:
         if len(has):
             size[has] = np.maximum.reduceat(self.gpus, first[has])
         return size
+
+
+def jobs_and_leases(taken: Bools) -> tuple[Ints, Ints]:
+    """Return where a (jobs, leases) array is true, as numbers of jobs and of leases.
+
+    As ``np.nonzero``, which takes ten times as long where few entries are true.
+    """
+    job, lease = np.divmod(np.flatnonzero(taken), max(taken.shape[1], 1))
+    return job, lease

@@ -5,15 +5,14 @@ chronus.md, C17).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.policy_kit.free_gpus import Shares
 from copter_frontends.vocabulary import Allocation
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(NamedTuple):
     """A job to be packed: id, GPU type, GPUs used, GPUs taken, previous allocation, and whether it must not move."""
 
     job_id: str
@@ -45,7 +44,7 @@ def pack_rounded(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, A
     """
     result: dict[str, Allocation] = {}
     size_of = {kind: nodes.node_gpus(kind) for kind in nodes.types}
-    for parcel in sorted(parcels, key=lambda p: (not p.stays, -p.taken, p.before is None, p.job_id)):
+    for *_, parcel in sorted([(not p.stays, -p.taken, p.before is None, p.job_id, p) for p in parcels]):
         shares = _as_before(nodes, parcel, size_of[parcel.gpu_type])
         if shares is None:
             shares = nodes.find(parcel.gpu_type, parcel.taken)

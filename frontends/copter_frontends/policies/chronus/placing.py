@@ -56,17 +56,18 @@ class LeasePlacer:
         packed, leased = pack_rounded(self.nodes, guaranteed), {parcel.job_id for parcel in guaranteed}
         self.room = LeaseRoom(self.nodes)
         placed = without_rounding(self.nodes, guaranteed, packed)
-        rest = {}
+        rest: dict[str, dict[str, int]] = {kind: {} for kind in self.nodes.types}
         for job_id, (kind, gpus) in wanted.items():
             if job_id in placed:
                 continue
             had = before.get(job_id)
-            if had is not None and (had.gpu_type, had.gpus) == (kind, gpus) and not self.nodes.short_of(had):
+            same = had is not None and had.gpu_type == kind and had.gpus == gpus
+            if had is not None and same and self.nodes.has_room(kind, had.nodes):
                 self._take(placed, job_id, had)
             elif job_id not in leased:
-                rest[job_id] = (kind, gpus)
-        for kind in self.nodes.types:
-            self._place_type(kind, {j: gpus for j, (where, gpus) in rest.items() if where == kind}, jobs, placed)
+                rest[kind][job_id] = gpus
+        for kind, own in rest.items():
+            self._place_type(kind, own, jobs, placed)
         return placed
 
     def _place_type(

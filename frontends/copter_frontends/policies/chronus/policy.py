@@ -10,6 +10,7 @@ import numpy as np
 
 from copter import Model
 from copter.errors import SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import (
@@ -277,6 +278,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """
         self.add_jobs((job,))
 
+    @uncollected()
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job, answered in turn in one pass; on an error none is added."""
         try:
@@ -347,10 +349,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
+    @uncollected()
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Do :meth:`update_job` for each job; on an error no job is changed."""
         self._take_progress(self.note_progress(told))
 
+    @uncollected()
     def update_progress(self, progress: Mapping[str, float]) -> None:
         """Set the progress of many jobs; on an error none is taken in."""
         super().update_progress(progress)

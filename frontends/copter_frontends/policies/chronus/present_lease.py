@@ -113,13 +113,12 @@ class PresentLease:
         Jobs that have GPUs in this lease stay where they are: a further restart would cost time that their promises
         do not allow for.
         """
-        parcels = []
+        parcels, types, placed = [], self.types, self._placed
         for job_id, record in self.records.items():
             if job_id in wanted:
-                mode = record.modes[record.mode]
+                kind, gpus, taken, _, _ = record.modes[record.mode]
                 had = before.get(job_id)
-                stays = had is not None and job_id in self._placed
-                parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, had, stays))
+                parcels.append(Parcel(job_id, types[kind], gpus, taken, had, had is not None and job_id in placed))
         self._placed = {parcel.job_id for parcel in parcels}
         return parcels
 

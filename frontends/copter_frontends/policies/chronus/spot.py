@@ -35,9 +35,9 @@ class SpotCluster:
         self._jobs: list[Job | None] = []  # by row, None for one that has left
         self._row: dict[str, int] = {}
         kinds = len(modes.nodes.types)
-        # by row: seconds left, seconds of a start, last deadline (minus infinity for none), submission, progress, and
-        # seconds of the whole work
-        self._times: Floats = np.zeros((0, 6))
+        # by field and row: seconds left, seconds of a start, last deadline (minus infinity for none), submission,
+        # progress, and seconds of the whole work
+        self._times: Floats = np.zeros((6, 0))
         self._group: Ints = np.zeros(0, dtype=np.int64)  # number of what the job shares with jobs like it
         self._groups: list[Alike] = []
         self._number: dict[int, int] = {}  # of each group, by its identity
@@ -50,7 +50,7 @@ class SpotCluster:
         jobs = known.jobs
         if not jobs:
             return
-        while len(self._jobs) + len(jobs) > len(self._times):
+        while len(self._jobs) + len(jobs) > self._times.shape[1]:
             self._grow()
         begin, groups = len(self._jobs), known.groups
         own = slice(begin, begin + len(jobs))
@@ -61,7 +61,7 @@ class SpotCluster:
         restart_s = np.array([each.restart_s for each in groups])[known.group]
         submit_s = np.array([job.submit_s for job in jobs])
         never, none = np.full(len(jobs), -np.inf), np.zeros(len(jobs))
-        self._times[own] = np.column_stack((whole_s, restart_s, never, submit_s, none, whole_s))
+        self._times[:, own] = whole_s, restart_s, never, submit_s, none, whole_s
         self._group[own], self._there[own] = self._numbers(groups)[known.group], True
         self._row.update((job.id, begin + at) for at, job in enumerate(jobs))
         self._jobs.extend(jobs)
@@ -90,7 +90,7 @@ class SpotCluster:
         row = self._row[job_id]
         job = self._jobs[row]
         if job is not None:
-            self._times[row, 0], self._times[row, 4] = self.modes.remaining_s(job, progress), progress
+            self._times[0, row], self._times[4, row] = self.modes.remaining_s(job, progress), progress
 
     def progress_of(self, progress: Mapping[str, float]) -> None:
         """Note the progress of many jobs."""
@@ -99,14 +99,14 @@ class SpotCluster:
                 self.progressed(job_id, done)
             return
         rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
-        share, whole_s = np.array(list(progress.values())), self._times[rows, 5]
+        share, whole_s = np.array(list(progress.values())), self._times[5, rows]
         runs = whole_s < np.inf
-        self._times[rows, 4] = share
-        self._times[rows[runs], 0] = (1.0 - share[runs]) * whole_s[runs]
+        self._times[4, rows] = share
+        self._times[0, rows[runs]] = (1.0 - share[runs]) * whole_s[runs]
 
     def due(self, until_s: Mapping[str, float]) -> None:
         """Note jobs' last deadlines, in seconds."""
-        self._times[[self._row[job_id] for job_id in until_s], 2] = list(until_s.values())
+        self._times[2, [self._row[job_id] for job_id in until_s]] = list(until_s.values())
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
@@ -160,8 +160,8 @@ class SpotCluster:
         count = len(self._jobs)
         if len(self.modes.seen):  # measured times may have changed since
             for job_id, row in self._row.items():
-                self.progressed(job_id, float(self._times[row, 4]))
-        left_s, restart_s, due_s, submit_s = self._times[:count, :4].T
+                self.progressed(job_id, float(self._times[4, row]))
+        left_s, restart_s, due_s, submit_s = self._times[:4, :count]
         waits = self._there[:count].copy()
         waits[[self._row[job_id] for job_id in taken]] = False
         late = np.zeros(count, dtype=np.bool_)
@@ -180,7 +180,8 @@ class SpotCluster:
         if len(self._row) < MOSTLY_GONE * len(self._jobs):
             kept = np.flatnonzero(self._there)
             self._jobs = [self._jobs[row] for row in kept.tolist()]
-            for array in (self._times, self._group, self._there):
+            self._times[:, : len(kept)] = self._times[:, kept]
+            for array in (self._group, self._there):
                 array[: len(kept)] = array[kept]
             self._there[len(kept) :] = False
             self._row = {job.id: row for row, job in enumerate(self._jobs) if job is not None}
@@ -188,7 +189,7 @@ class SpotCluster:
             return
         more = max(len(self._jobs), FIRST_ROWS)
         self._times, self._group, self._there = (
-            np.concatenate((each, np.zeros((more, *each.shape[1:]), dtype=each.dtype)))
+            np.concatenate((each, np.zeros((*each.shape[:-1], more), dtype=each.dtype)), axis=-1)
             for each in (self._times, self._group, self._there)
         )
 

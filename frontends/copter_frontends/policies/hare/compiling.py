@@ -11,7 +11,7 @@ from copter_frontends.policies.hare.formulation import Relaxation, sufficient_ho
 from copter_frontends.policies.hare.grid import TimeGrid
 from copter_frontends.policies.hare.instance import HareInstance
 from copter_frontends.policies.hare.job import HareJob
-from copter_frontends.policies.hare.repair import filled_means, repaired
+from copter_frontends.policies.hare.repair import repaired
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
 from copter_frontends.policies.hare.slots import steady_counts
 from copter_frontends.policies.hare.standing import Standing
@@ -23,7 +23,6 @@ def compile_passes() -> None:
     instance = HareInstance.of([HareJob("one", 2, 2, {"fast": 1.0, "slow": 2.0})], {"fast": 1, "slow": 1})
     data = Relaxation.of(instance, TimeGrid.geometric(0.0, sufficient_horizon_s(instance)))
     repaired(data, np.zeros(data.shape), data.weight)
-    filled_means(data, data.weight)
     Standing.at_prices(data, np.zeros_like(data.capacity), data.weight * data.floor, 0.5 * data.weight)
     chunks = Chunks.cut(instance, np.ones(1, dtype=np.int64))
     schedule_in_order(instance, chunks, middle_order(instance, chunks, np.ones(1)))

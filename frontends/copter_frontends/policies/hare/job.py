@@ -47,6 +47,22 @@ class HareJob:
     model: str = ""
 
     def __post_init__(self) -> None:
+        if not self._sound():  # most are, and words take longer than checks
+            self._complain()
+
+    def _sound(self) -> bool:
+        """Return whether every value is valid."""
+        return (
+            bool(self.id and self.train_s)
+            and min(self.rounds, self.tasks) >= 1
+            and all(0 < seconds < math.inf for seconds in self.train_s.values())
+            and all(0 <= seconds < math.inf for seconds in self.sync_s.values())
+            and 0 < self.weight < math.inf
+            and 0 <= self.arrival_s < math.inf
+        )
+
+    def _complain(self) -> None:
+        """Raise InvalidJobError for the first value that is not valid."""
         self._require(bool(self.id), "the id is empty")
         self._require(self.rounds >= 1, f"rounds is {self.rounds}, must be >= 1")
         self._require(self.tasks >= 1, f"tasks is {self.tasks}, must be >= 1")

@@ -67,21 +67,30 @@ def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float
 
 
 @_compiled
-def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: FreeTimes, paper: bool) -> int:
-    """Return the GPU type for a task: earliest finish (HR19), or earliest free as in Algorithm 1, line 12 (HR20)."""
-    times, gpu, first, end = free.times, free.gpu, free.first, free.end
+def earliest_finish(ready: float, whole: Floats, train: Floats, top: Floats) -> int:
+    """Return the GPU type on which a task is synchronised first (HR19), among equals the faster one.
+
+    `whole` (G,) are the seconds of the task until then, `top` (G,) the times from which the first GPU of each type is
+    free, infinite without GPUs.
+    """
     best, best_time, best_train = -1, np.inf, np.inf
-    for g in range(train.shape[0]):
-        if train[g] == np.inf or end[g] == first[g]:
-            continue
-        top = times[first[g]]
-        if paper:
-            if top < best_time or (top == best_time and gpu[first[g]] < gpu[first[best]]):
-                best, best_time = g, top
-            continue
-        finish = max(ready, top) + count * (train[g] + sync[g])
+    for g in range(len(top)):
+        finish = max(ready, top[g]) + whole[g]
         if finish < best_time or (finish == best_time and train[g] < best_train):
             best, best_time, best_train = g, finish, train[g]
+    return best
+
+
+@_compiled
+def first_free(train: Floats, top: Floats, free: FreeTimes) -> int:
+    """Return the GPU type with the GPU that is free first, as in Algorithm 1, line 12 (HR20)."""
+    gpu, first = free.gpu, free.first
+    best, best_time = -1, np.inf
+    for g in range(len(top)):
+        if train[g] == np.inf or top[g] == np.inf:
+            continue
+        if top[g] < best_time or (top[g] == best_time and gpu[first[g]] < gpu[first[best]]):
+            best, best_time = g, top[g]
     return best
 
 
@@ -106,13 +115,22 @@ def list_schedule(
     tasks, train, sync = chunks.tasks, work.train, work.sync
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
     held = np.empty(max(tasks.max(), 1), dtype=np.int64) if len(tasks) else np.empty(1, dtype=np.int64)
+    types = train.shape[1]
+    top, whole = np.full(types, np.inf), np.empty(types)
+    for g in range(types):
+        if end[g] > first[g]:
+            top[g] = times[first[g]]
     for b in chunks.order:
         n, count = job[b], float(rounds[b])
         done = max(ready[n], synced[n])
+        for g in range(types):
+            whole[g] = count * (train[n, g] + sync[n, g])
         k = 0
         while k < tasks[b]:
-            g = choose_type(ready[n], count, train[n], sync[n], free, paper)
-            at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
+            g = first_free(train[n], top, free) if paper else earliest_finish(ready[n], whole, train[n], top)
+            at = first[g]
+            if not paper and top[g] <= ready[n]:
+                at = latest_free(times, first[g], end[g], ready[n])
             begin = max(ready[n], times[at])
             until = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
             many = 1
@@ -120,7 +138,8 @@ def list_schedule(
                 many = min(tasks[b] - k, at - first[g] + 1)
             for m in range(many):
                 start[offset[b] + k + m], where[offset[b] + k + m] = begin, gpu[at - m]
-            done = max(done, begin + count * (train[n, g] + sync[n, g]))
+            done = max(done, begin + whole[g])
             occupy(times, gpu, at - many + 1, many, end[g], until, held)
+            top[g] = times[first[g]]
             k += many
         ready[n] = done

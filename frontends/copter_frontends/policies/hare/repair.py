@@ -33,19 +33,8 @@ def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float
     room, v = np.zeros_like(data.capacity), near.copy()
     shrink(data.first, data.alpha, data.parallel, data.capacity, least_share, v, room)
     order = np.argsort(-urgency, kind="stable").astype(np.int64)
-    lack = fill(order, data.first, data.alpha, data.parallel, data.start, room, v, np.zeros(len(order)))
+    lack = fill(order, data.first, data.alpha, data.parallel, room, v)
     return v if lack <= 1e-9 else None
-
-
-def filled_means(data: Relaxation, urgency: Floats) -> Floats | None:
-    """Return the mean busy times (HR7) of the point that :func:`repaired` makes of zeros, without its columns.
-
-    None if the grid has no room for all work.
-    """
-    order = np.argsort(-urgency, kind="stable").astype(np.int64)
-    mean, room, none = np.zeros(len(order)), data.capacity.copy(), np.zeros((0, *data.capacity.shape))
-    lack = fill(order, data.first, data.alpha, data.parallel, data.start, room, none, mean)
-    return mean if lack <= 1e-9 else None
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,29 +79,24 @@ def shrink(
 
 
 @_compiled
-def fill(
-    order: Ints, first: Ints, alpha: Floats, parallel: Floats, start: Floats, room: Floats, v: Floats, mean: Floats
-) -> float:
+def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, room: Floats, v: Floats) -> float:
     """Give the jobs in `order` their missing work, earliest intervals first; returns the largest remaining shortage.
 
-    Changes `room` (L, G), `v` (N, L, G), which may have no jobs: then all work is missing and no columns are written;
-    and raises `mean` (N,) by what the work that is given adds to the jobs' mean busy times (HR7).
+    Changes `room` (L, G) and `v` (N, L, G).
     """
     intervals, types = room.shape
-    keeps, worst = len(v) > 0, 0.0
+    worst = 0.0
     for n in order:
         need = 1.0
-        if keeps:
-            for i in range(first[n], intervals):
-                for g in range(types):
-                    need -= alpha[n, g] * v[n, i, g]
+        for i in range(first[n], intervals):
+            for g in range(types):
+                need -= alpha[n, g] * v[n, i, g]
         for i in range(first[n], intervals):
             if need <= 1e-15:
                 break
             own, least = parallel[n, i], LEAST * parallel[n, i]
-            if keeps:
-                for g in range(types):
-                    own -= v[n, i, g]
+            for g in range(types):
+                own -= v[n, i, g]
             while own > least and need > 1e-15:
                 best = -1
                 for g in range(types):
@@ -121,11 +105,9 @@ def fill(
                 if best < 0:
                     break
                 take = min(own, room[i, best], need / alpha[n, best])
-                if keeps:
-                    v[n, i, best] += take
+                v[n, i, best] += take
                 room[i, best] -= take
                 own -= take
                 need -= alpha[n, best] * take
-                mean[n] += alpha[n, best] * take * start[n, i]
         worst = max(worst, need)
     return worst

@@ -27,7 +27,7 @@ def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) ->
     ell = instance.least_round_s()
     middle = chunks.first_round + 0.5 * (chunks.rounds + 1)
     key = mean_busy_s[chunks.job] + (middle - 0.5 * (instance.rounds[chunks.job] + 1)) * ell[chunks.job]
-    return np.lexsort((np.arange(len(chunks)), key)).astype(np.int64)
+    return np.argsort(key, kind="stable").astype(np.int64)
 
 
 def schedule_in_order(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from copter_frontends.policies.hare.formulation import Relaxation
 from copter_frontends.policies.hare.grid import TimeGrid
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.policies.hare.job import HareJob
-from copter_frontends.policies.hare.repair import filled_means, repaired
+from copter_frontends.policies.hare.repair import repaired
 from copter_frontends.policies.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
@@ -30,14 +29,8 @@ AIM = 0.1  # error allowed to the first pass, as a share of the gap
 ENGINE_AIM = 1e-3  # assumed relative error of the engine's solution, as a multiple of its tolerance
 ENGINE_TOLERANCES = (1e-8, 0.1)  # smallest and largest relative tolerance set in the engine
 JUNK = 1e-7  # a repair sets columns below this share of their upper limit to zero
-FILLS, HURRY, LITTLE = 6, 1.6, 0.75
-"""Most fills of the GPUs before a program is solved; how much more urgent jobs with a small excess are in the next one;
-and their share of the jobs with an excess.
-"""
-SAMPLE, SAMPLED = (
-    4,
-    400,
-)  # one job in so many on as few GPUs gives the first prices, where there are more jobs than this
+SAMPLE, SAMPLED = 4, 400
+"""One job in so many, on as few GPUs, gives the first prices where there are more jobs than this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,32 +132,17 @@ class RelaxationSolver:
         self._unit_s, self._unit_weight = 1.0, 1.0
         self.last_price: Floats | None = None  # prices of the engine's last solve, even if their bound is not the best
 
-    def range_of(
-        self, instance: HareInstance, grid: TimeGrid, enough: Callable[[float], float] | None = None
-    ) -> tuple[float, float]:
+    def range_of(self, instance: HareInstance, grid: TimeGrid) -> tuple[float, float]:
         """Return two numbers between which the relaxation's value is, without solving it.
 
         The lower one is the bound without prices, sum w F (HR11 at y = 0); the upper one is the value of a point that
-        fills the GPUs by weight per GPU second of work. It is infinite if the grid has no room. If `enough` is given, a
-        function of the lower number, and the numbers differ by more than it returns, the GPUs are filled again a few
-        times, with the jobs that have a small excess sooner.
+        fills the GPUs by weight per GPU second of work. It is infinite if the grid has no room.
         """
         if instance.n_jobs == 0:
             return 0.0, 0.0
         data = Relaxation.of(instance, grid)
-        urgency, low, best = data.weight * data.alpha.max(axis=1), data.constant, np.inf
-        for _ in range(1 if enough is None else FILLS):
-            mean = filled_means(data, urgency)
-            if mean is None:
-                break
-            late = data.excess + mean
-            best = min(best, low + float(data.weight @ np.maximum(late, 0.0)))
-            if enough is None or best - low <= max(enough(low), 0.0):
-                break
-            hurry = late > 0.0  # somewhere, as the two numbers differ
-            hurry &= late <= np.quantile(late[hurry], LITTLE)
-            urgency = np.where(hurry, HURRY * urgency, urgency)
-        return low, best
+        point = repaired(data, np.zeros(data.shape), data.weight * data.alpha.max(axis=1))
+        return data.constant, np.inf if point is None else float(data.weight @ data.completion_s(point))
 
     def solve(
         self,

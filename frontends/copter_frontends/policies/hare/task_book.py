@@ -59,16 +59,27 @@ class TaskBook:
 
     def add(self, job_id: str, times: JobTimes, tasks: int, weight: float, model: str) -> None:
         """Add a job; raises InvalidJobError for invalid times."""
-        job = HareJob(job_id, times.rounds, tasks, times.train_s, times.sync_s, weight, 0.0, model)
-        row = len(self._jobs)
-        if row == len(self.done):
+        self.add_all([HareJob(job_id, times.rounds, tasks, times.train_s, times.sync_s, weight, 0.0, model)], [times])
+
+    def add_all(self, jobs: Sequence[HareJob], times: Sequence[JobTimes]) -> None:
+        """Add many jobs with their times."""
+        if not jobs:
+            return
+        begin, end = len(self._jobs), len(self._jobs) + len(jobs)
+        while end > len(self.done):
             self._grow()
-        self._jobs.append(job)
-        self._row[job_id] = row
-        self.retime(job_id, times)
-        self.done[row], self.weight[row], self.restart_s[row] = 0.0, weight, times.restart_s
-        self.rounds[row], self.tasks[row], self.held[row] = times.rounds, tasks, 0
-        self._there[row] = True
+        own = slice(begin, end)
+        self.train_s[own] = [[each.train_s.get(kind, np.inf) for kind in self.kinds] for each in times]
+        self.sync_s[own] = [[each.sync_s.get(kind, 0.0) for kind in self.kinds] for each in times]
+        self.course[own] = [self._courses.number(each.course) for each in times]
+        self.restart_s[own] = [each.restart_s for each in times]
+        self.done[own], self.weight[own] = 0.0, [job.weight for job in jobs]
+        self.rounds[own], self.tasks[own] = [job.rounds for job in jobs], [job.tasks for job in jobs]
+        self.held[own], self._there[own] = 0, True
+        ids = [job.id for job in jobs]
+        self.times.update(zip(ids, times, strict=True))
+        self._row.update(zip(ids, range(begin, end), strict=True))
+        self._jobs += jobs
 
     def retime(self, job_id: str, times: JobTimes) -> None:
         """Replace a job's task times; its number of rounds must be the same."""
@@ -95,6 +106,21 @@ class TaskBook:
             for kind, gpus in allocation.by_type.items():
                 self.held[row, self._number[kind]] = gpus
 
+    def hold_all(self, given: Mapping[str, Allocation]) -> None:
+        """Store the GPUs that many jobs have."""
+        one = [(self._row[job_id], held) for job_id, held in given.items() if not held.mixture]
+        rows = np.array([row for row, _ in one], dtype=np.int64)
+        self.held[rows] = 0
+        self.held[rows, [self._number[held.gpu_type] for _, held in one]] = [held.gpus for _, held in one]
+        if len(one) < len(given):
+            for job_id, held in given.items():
+                if held.mixture:
+                    self.hold(job_id, held)
+
+    def release_all(self, job_ids: Sequence[str]) -> None:
+        """Note that these jobs, as far as they are here, have no GPUs."""
+        self.held[[self._row[job_id] for job_id in job_ids if job_id in self._row]] = 0
+
     def remove(self, job_id: str) -> None:
         """Delete a job."""
         row = self._row.pop(job_id)
@@ -111,7 +137,7 @@ class TaskBook:
 
     def jobs_at(self, rows: NDArray[np.intp]) -> list[HareJob]:
         """Return the jobs of these rows as they were added."""
-        return [job for job in (self._jobs[row] for row in rows.tolist()) if job is not None]
+        return [job for job in map(self._jobs.__getitem__, rows.tolist()) if job is not None]
 
     def _arrays(self) -> tuple[str, ...]:
         return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held", "course", "_there"

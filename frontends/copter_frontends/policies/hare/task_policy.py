@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from copter import Model
 from copter.errors import SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
 from copter_frontends.policies.hare.compiling import compile_passes
 from copter_frontends.policies.hare.facts import checked_weights
-from copter_frontends.policies.hare.formulation import sufficient_horizon_s
+from copter_frontends.policies.hare.formulation import completion_floors, sufficient_horizon_s
 from copter_frontends.policies.hare.gang_policy import ROUND_S
 from copter_frontends.policies.hare.grid import TimeGrid, intervals_of
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
@@ -97,8 +98,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         History of measured times, which also grows while jobs run (HR30). Jobs without a measurement run first, on
         GPUs of one type. Without a history, times are the declared ones, and unknown models are refused.
     relaxation : {"worthwhile", "always"}
-        When the relaxation is solved after a change of jobs or GPUs: where it may close a tenth of the plan's gap, or
-        always.
+        When the relaxation is solved after a change of jobs or GPUs: where it has at most 4,000 columns and may close a
+        tenth of the plan's gap, or always.
 
     Attributes
     ----------
@@ -164,7 +165,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def seldom(self) -> str:
         """Reason why some rounds solve no program, for reports."""
         return (
-            "the relaxation is solved where jobs or GPUs have come or gone, and it may close a tenth of the plan's gap"
+            "the relaxation is solved where jobs or GPUs have come or gone, if it has at most 4,000 columns and may "
+            "close a tenth of the plan's gap"
         )
 
     @property
@@ -208,12 +210,33 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     def add_job(self, job: Job) -> None:
         """Queue a job and its task times; raises InvalidJobError for an unknown application, and then adds nothing."""
-        super().add_job(job)
-        weight = self.weights.get(job.id, 1.0)
+        self.add_jobs((job,))
+
+    @uncollected()
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do :meth:`add_job` for each job in one pass; on an error none is added."""
+        times = [self.times.of(job) for job in jobs]
+        parts = [
+            HareJob(
+                job.id,
+                own.rounds,
+                requested_gpus(job),
+                own.train_s,
+                own.sync_s,
+                self.weights.get(job.id, 1.0),
+                0.0,
+                job.application,
+            )
+            for job, own in zip(jobs, times, strict=True)
+        ]
+        self.enqueue(jobs)
         try:
-            self.book.add(job.id, self.times.of(job), requested_gpus(job), weight, job.application)
-        except Exception:
-            super().remove_job(job.id)
+            self.book.add_all(parts, times)
+        except BaseException:  # Ctrl-C too
+            for job in jobs:
+                super().remove_job(job.id)
+                if job.id in self.book:
+                    self.book.remove(job.id)
             raise
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
@@ -221,10 +244,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
+    @uncollected()
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Do :meth:`update_job` for each job; on an error no job is changed."""
         self.book.progress_of(self.note_progress(told))
 
+    @uncollected()
     def update_progress(self, progress: Mapping[str, float]) -> None:
         """Set the progress of many jobs; on an error none is taken in."""
         super().update_progress(progress)
@@ -255,15 +280,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def hold_all(self, given: Mapping[str, Allocation]) -> None:
         """Give many jobs free GPUs, and note them with their tasks."""
         super().hold_all(given)
-        for job_id, allocation in given.items():
-            self.book.hold(job_id, allocation)
+        self.book.hold_all(given)
 
     def release_all(self, job_ids: Sequence[str]) -> None:
         """Release the GPUs of many jobs."""
         super().release_all(job_ids)
-        for job_id in job_ids:
-            if job_id in self.book:
-                self.book.hold(job_id, None)
+        self.book.release_all(job_ids)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -358,6 +380,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float, value: float) -> _Order:
         """Return the kept order if jobs and GPUs are unchanged, otherwise the order of a new solve.
 
+        A relaxation of more than :data:`FEW` columns is solved only if asked to ("always"): there its order changes no
+        plan and its bound is within one per cent of the one without prices (docs/papers/hare.md).
+
         The relaxation's value is between two numbers that are known without a solve: its bound without prices, and the
         value of a point that fills the GPUs (:meth:`.RelaxationSolver.range_of`). If these differ by less than the
         share :data:`WORTH` of the gap of the plan at hand, of this `value`, the solve could close no more of the gap
@@ -367,11 +392,15 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
+        if self.relaxation == "worthwhile" and self._columns(instance) > FEW:
+            floor, _ = completion_floors(instance, instance.arrival_s)
+            self._order_kept = _Order(jobs, gpus, np.zeros(0), instance.rounds, float(instance.weight @ floor), False)
+            return self._order_kept
         zero_s, self.grid = self._grid_of(instance, now_s)
         part, shift = replace(instance, arrival_s=instance.arrival_s - zero_s), zero_s * float(instance.weight.sum())
         tolerance = 0.0
         if self.relaxation == "worthwhile":
-            low, high = self.solver.range_of(part, self.grid, lambda low: WORTH * (value - shift - low))
+            low, high = self.solver.range_of(part, self.grid)
             enough = WORTH * (value - shift - low)
             tolerance = min(max(enough, 0.0) / max(high, 1e-300), LOOSE)
             if high - low <= enough:
@@ -389,6 +418,10 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self._order_kept = _Order(jobs, gpus, middle_s, instance.rounds, found.bound + shift, priced)
         return self._order_kept
 
+    def _columns(self, instance: HareInstance) -> int:
+        """Return the number of columns of a relaxation on a new grid."""
+        return instance.n_jobs * len(instance.gpus) * intervals_of(self.growth)
+
     def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
         """Return the time zero of the grid for a solve, and the grid.
 
@@ -396,7 +429,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         progress is an edit of bounds and costs. A larger one has absolute times, so that its prices and columns of late
         intervals stay.
         """
-        had, self._moving = self._moving, instance.n_jobs * len(instance.gpus) * intervals_of(self.growth) <= FEW
+        had, self._moving = self._moving, self._columns(instance) <= FEW
         grid, horizon = self.grid if had == self._moving else None, sufficient_horizon_s(instance, now_s)
         if self._moving:
             ahead_s = horizon - now_s
@@ -462,48 +495,64 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         A job with the same number of each type as before keeps its allocation unchanged.
         """
         same = (counts == held).all(axis=1)
-        ids = [job.id for job in instance.jobs]
-        free = {kind: dict(self.nodes.free_by_node(kind)) for kind in instance.gpu_types}
-        kind_of = {node: kind for kind, nodes in free.items() for node in nodes}
+        ids, jobs, kinds = [job.id for job in instance.jobs], instance.jobs, instance.gpu_types
+        free = dict[str, int]()
+        kind_of = dict[str, str]()
+        for kind in kinds:
+            nodes = self.nodes.free_by_node(kind)
+            free |= nodes
+            kind_of |= dict.fromkeys(nodes, kind)
         other = np.flatnonzero(~same)
-        for n in other.tolist():
-            for node, gpus in self.held[ids[n]].nodes if ids[n] in self.held else ():
-                free[kind_of[node]][node] += gpus
+        had = {n: self.held[ids[n]].nodes for n in other[held[other].any(axis=1)].tolist()}
+        for nodes_had in had.values():
+            for node, gpus in nodes_had:
+                free[node] += gpus
         shares: dict[int, dict[str, int]] = {}
-        short: list[tuple[int, str, int]] = []
-        for k, g in zip(*(each.tolist() for each in np.nonzero(counts[other])), strict=True):
-            n = int(other[k])
-            kind, count = instance.gpu_types[g], int(counts[n, g])
-            for node, had in self.held[ids[n]].nodes if ids[n] in self.held else ():
-                take = min(free[kind].get(node, 0), count, had)
+        short: list[tuple[int, int, str, int]] = []
+        k, g = np.nonzero(counts[other])
+        for n, number, count in zip(other[k].tolist(), g.tolist(), counts[other[k], g].tolist(), strict=True):
+            kind, wanted = kinds[number], count
+            for node, had_here in had.get(n, ()):
+                take = min(free[node], wanted, had_here) if kind_of[node] == kind else 0
                 if take:
                     shares.setdefault(n, {})[node] = take
-                    free[kind][node] -= take
-                    count -= take
-            if count:
-                short.append((n, kind, count))
-        room = {kind: [(-gpus, node) for node, gpus in nodes.items() if gpus] for kind, nodes in free.items()}
-        for nodes in room.values():
-            heapify(nodes)
-        for n, kind, count in sorted(short, key=lambda each: -each[2]):
-            while count:
-                gpus, node = heappop(room[kind])
-                take, own = min(-gpus, count), shares.setdefault(n, {})
+                    free[node] -= take
+                    wanted -= take
+            if wanted:
+                short.append((-wanted, len(short), kind, n))
+        room: dict[str, list[tuple[int, str]]] = {kind: [] for kind in kinds}
+        for node, gpus in free.items():
+            if gpus:
+                room[kind_of[node]].append((-gpus, node))
+        for heap in room.values():
+            heapify(heap)
+        for lack, _, kind, n in sorted(short):
+            own, heap, wanted = shares.setdefault(n, {}), room[kind], -lack
+            while wanted:
+                rest, node = heap[0]
+                take = min(-rest, wanted)
                 own[node] = own.get(node, 0) + take
-                count -= take
-                if take < -gpus:
-                    heappush(room[kind], (gpus + take, node))
+                wanted -= take
+                if rest + take:
+                    heapreplace(heap, (rest + take, node))
+                else:
+                    heappop(heap)
         chosen = {ids[n]: self.held[ids[n]] for n in np.flatnonzero(same & counts.any(axis=1)).tolist()}
-        chosen |= {ids[n]: self._allocation(instance.jobs[n], own, kind_of) for n, own in shares.items()}
+        chosen |= {ids[n]: _allocation(jobs[n], own, kind_of) for n, own in shares.items()}
         return chosen
 
-    def _allocation(self, job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
-        by_type: dict[str, int] = {}
-        for node, gpus in shares.items():
-            by_type[kind_of[node]] = by_type.get(kind_of[node], 0) + gpus
-        slowest = max(by_type, key=lambda kind: job.train_s[kind])
-        mixture = tuple(sorted(by_type.items())) if len(by_type) > 1 else ()
-        return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
+
+def _allocation(job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
+    """Return the allocation of these GPUs by node; its type is the slowest one."""
+    if len(shares) == 1:
+        (share,) = shares.items()
+        return Allocation(kind_of[share[0]], share[1], (share,))
+    by_type: dict[str, int] = {}
+    for node, gpus in shares.items():
+        by_type[kind_of[node]] = by_type.get(kind_of[node], 0) + gpus
+    slowest = max(by_type, key=lambda kind: job.train_s[kind])
+    mixture = tuple(sorted(by_type.items())) if len(by_type) > 1 else ()
+    return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
 
 
 def smith_means(instance: HareInstance, ell: Floats, now_s: float | Floats) -> Floats:
