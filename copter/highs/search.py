@@ -43,8 +43,7 @@ CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configura
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
 TREE_ROOTS = 12.0  # branch and bound gets no further than its root in less time than so many times that of the cuts
-CUT_BETWEEN_SHARE = 0.3  # share of the time left for what the best point and the LP with cuts disagree on
-CUT_PARTS_SHARE = 0.2  # share of the time left for neighbourhoods before branch and bound
+CUT_BETWEEN_SHARE = 0.4  # share of the time left for what the best point and the LP with cuts disagree on
 DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
@@ -62,6 +61,7 @@ CHOICES = "configurations"
 CUT_ROUNDS, LEAST_CUT_GAIN = 10, 0.003  # most times that cuts are sought at new prices; share of the gap that one must close
 CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
 TREE_NODES, TREE_SIZE = 40, 48  # LPs of a small tree; integer columns of the first one
+TREE_IDLE, TREE_MORE = 20, 2.0  # trees without a gain until the next ones get more nodes; factor on these
 TREE_GROW, TREE_SHRINK = 1.05, 0.95  # factors on the size after a tree searched to its end, or not
 KINDS = 9  # neighbourhoods between two LPs of all continuous columns
 TREES = "small trees"
@@ -200,6 +200,7 @@ class Search:
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
+        self.tree_nodes = TREE_NODES
         self.tree_size = float(TREE_SIZE)  # of a neighbourhood that a small tree searches
         self.beside: Beside | None = None  # branch and bound on the whole program
         self.lock = threading.Lock()  # of the best point and bound, which two threads offer
@@ -293,10 +294,9 @@ class Search:
         if not alone:
             self._near_and_around(changed)
         elif not self.over():
-            self._between(CUT_BETWEEN_SHARE * self.left_s)
-            if not is_late and self.x is not None and not self.over():
-                self._neighbourhoods(self._in(CUT_PARTS_SHARE))
-            if not is_late and not self.over():
+            if is_late:
+                self._between(CUT_BETWEEN_SHARE * self.left_s)
+            else:
                 self._branch_beside()
         if self.beside is None and not is_late and not self.over():
             self._whole((ALONE_SHARE if self.x is not None else 1.0) * self.left_s, None if self.is_rough else self.x)
@@ -905,12 +905,12 @@ class Search:
         found[order[:count]] = True
         return found
 
-    def _neighbourhoods(self, until: float = np.inf) -> None:
+    def _neighbourhoods(self) -> None:
         """Search parts of the program around the best point: by small trees where the LP has cuts."""
         touches = self._touching()
         idle = kind = 0
         tidy = self.value
-        while not self.over() and time.perf_counter() < until:
+        while not self.over():
             if self.x is None or not self.per_group.any() or (idle >= IDLE_PARTS and np.isinf(self.task.time_limit_s)):
                 return
             kind = (kind + 1) % KINDS
@@ -928,6 +928,8 @@ class Search:
             else:
                 self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
             idle = 0 if self.value < before else idle + 1
+            if idle >= TREE_IDLE:
+                self.tree_nodes, idle = int(TREE_MORE * self.tree_nodes), 0
 
     def _score(self, kind: int, touches: sp.csr_array) -> Floats:
         """Return what says which groups come into a neighbourhood of a kind, (groups,)."""
@@ -947,7 +949,7 @@ class Search:
         if self.x is None or (lp := self._fixed(free, self.x)) is None:
             return
         base = float(self.cost[~free] @ self.x[~free])
-        tree = SmallTree(lp, self.value - base, TREE_NODES, lambda: self.left_s, self.over)
+        tree = SmallTree(lp, self.value - base, self.tree_nodes, lambda: self.left_s, self.over)
         is_whole = tree.run()
         if tree.x is not None:
             found = self.x.copy()
