@@ -472,18 +472,17 @@ class Search:
         warm = self.warm
         if self.is_rough or not self.is_weak:
             return
-        until, before, value = self._in(CUTS_SHARE), self.guess, self.value
+        until, before = self._in(CUTS_SHARE), self.guess
         cuts = self._known_cuts() if warm.cuts is not None else self._new_cuts()
         if cuts is None or self._cut(cuts) is None:
-            return
-        if self.guess - before < LEAST_GAIN * (value - before):
-            self._uncut()
-            warm.cuts, warm.cuts_s = None, np.inf
             return
         warm.cuts, self.is_cut = cuts, True
         self._more_cuts(until)
         if self.relaxed is not None:
             self._rounded(self.relaxed, CUT)
+        if self.guess - before < LEAST_GAIN * (self.value - before):
+            self._uncut()
+            warm.cuts, warm.cuts_s, self.is_cut = None, np.inf, False
 
     def _more_cuts(self, until: float) -> None:
         """Find cuts at the prices that the LP with cuts has, of the requests that it splits, until they gain little."""
