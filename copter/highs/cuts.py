@@ -55,6 +55,12 @@ class Cuts:
         matrix = sp.csr_array((rows.data[at], (number[rows.row[at]], place[rows.col[at]])), shape=(int(kept.sum()), n))
         return Cuts(matrix, self.lower[kept], self.upper[kept])
 
+    def inside(self, chosen: NDArray[np.bool_]) -> Cuts:
+        """Return the cuts of which all columns are chosen."""
+        rows = sp.coo_array(self.matrix)
+        at = np.flatnonzero(np.bincount(rows.row[~chosen[rows.col]], minlength=rows.shape[0]) == 0)
+        return Cuts(self.matrix[at], self.lower[at], self.upper[at])
+
     def joined(self, other: Cuts) -> Cuts:
         """Return the cuts of both."""
         return Cuts(

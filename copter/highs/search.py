@@ -19,6 +19,7 @@ from copter.highs.configurations import Configurations, Pool, moved_prices
 from copter.highs.cuts import Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
+from copter.highs.small_tree import SmallTree
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
 from copter.runtime.settings import available_threads
@@ -41,8 +42,8 @@ GENERATION_SHARE = 0.4  # share of the time left for finding configurations, and
 CHOICE_SHARE = 0.4  # share of the time left for branch and bound over configurations
 START_SHARE = 0.15  # share of the time left for the repair of the start, and for each early neighbourhood
 LP_SHARE = 0.1  # share of the time left that the LP may take before the parent's point replaces it
-TREE_ROOTS = 5.0  # branch and bound gets no further than its root in less time than so many times that of the cuts
-CUT_BETWEEN_SHARE = 0.6  # share of the time left, in its place, for what the best point and the LP disagree on
+TREE_ROOTS = 12.0  # branch and bound gets no further than its root in less time than so many times that of the cuts
+CUT_BETWEEN_SHARE = 0.4  # share of the time left for what the best point and the LP with cuts disagree on
 DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
@@ -57,7 +58,13 @@ STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most st
 SEVERAL = (12, 48)  # configurations of each request among which choices are made
 FIRST_TRIES, TRIES = 10, 1_000  # changes of penalties without a gain: of the first choice, and of those that follow
 CHOICES = "configurations"
+CUT_ROUNDS, LEAST_CUT_GAIN = 10, 0.003  # most times that cuts are sought at new prices; share of the gap that one must close
 CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
+TREE_NODES, TREE_SIZE = 40, 48  # LPs of a small tree; integer columns of the first one
+TREE_IDLE, TREE_MORE = 20, 2.0  # trees without a gain until the next ones get more nodes; factor on these
+TREE_GROW, TREE_SHRINK = 1.05, 0.95  # factors on the size after a tree searched to its end, or not
+KINDS = 9  # neighbourhoods between two LPs of all continuous columns
+TREES = "small trees"
 LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
@@ -193,6 +200,8 @@ class Search:
         self.is_small = len(self.integers) <= SMALL_INTEGERS and self.A.nnz <= SMALL_ENTRIES
         self.told_bound = -np.inf
         self.size = min(FIRST_SIZE, max(LEAST_SIZE, len(self.integers) // 5))
+        self.tree_nodes = TREE_NODES
+        self.tree_size = float(TREE_SIZE)  # of a neighbourhood that a small tree searches
         self.beside: Beside | None = None  # branch and bound on the whole program
         self.lock = threading.Lock()  # of the best point and bound, which two threads offer
         self.greedy = Greedy(
@@ -463,15 +472,39 @@ class Search:
         warm = self.warm
         if self.is_rough or not self.is_weak:
             return
+        until, before = self._in(CUTS_SHARE), self.guess
         cuts = self._known_cuts() if warm.cuts is not None else self._new_cuts()
-        before, value = self.guess, self.value
-        if cuts is not None and (x := self._cut(cuts)) is not None:
-            if self.guess - before < LEAST_GAIN * (value - before):
-                self._uncut()
-                warm.cuts, warm.cuts_s = None, np.inf
+        if cuts is None or self._cut(cuts) is None:
+            return
+        warm.cuts, self.is_cut = cuts, True
+        self._more_cuts(until)
+        if self.relaxed is not None:
+            self._rounded(self.relaxed, CUT)
+        if self.guess - before < LEAST_GAIN * (self.value - before):
+            self._uncut()
+            warm.cuts, warm.cuts_s, self.is_cut = None, np.inf, False
+
+    def _more_cuts(self, until: float) -> None:
+        """Find cuts at the prices that the LP with cuts has, of the requests that it splits, until they gain little."""
+        warm, gap = self.warm, self.value - self.guess
+        for _ in range(CUT_ROUNDS):
+            if warm.cuts is None or self.relaxed is None or self.over() or time.perf_counter() > until:
                 return
-            warm.cuts, self.is_cut = cuts, True
-            self._rounded(x, CUT)
+            split = np.zeros(self.groups, dtype=bool)
+            whole = self.relaxed[self.integers]
+            split[self.program.group[self.integers[np.abs(whole - np.rint(whole)) > WHOLE]]] = True
+            if not split.any():
+                return
+            fresh = self._cuts_of(split[self.program.group], until, warm.cuts)
+            if fresh is None:
+                return
+            before = self.guess
+            if self._cut(fresh) is None:
+                self.is_cut = False
+                return
+            warm.cuts = warm.cuts.joined(fresh)
+            if self.guess - before < LEAST_CUT_GAIN * gap:
+                return
 
     def _new_cuts(self) -> Cuts | None:
         """Return cuts of all requests, if there is time for them."""
@@ -493,16 +526,22 @@ class Search:
         fresh = self._cuts_of(changed, time.perf_counter() + START_SHARE * self.left_s)
         return known if fresh is None else known.joined(fresh)
 
-    def _cuts_of(self, chosen: Mask, until: float) -> Cuts | None:
+    def _cuts_of(self, chosen: Mask, until: float, known: Cuts | None = None) -> Cuts | None:
         """Return cuts of some requests' columns; their private rows alone make them, so that no other edit can make
-        them wrong.
+        them wrong. With known ones: others, where the LP's prices of the coupling rows lead.
         """
-        part, program = sp.csr_array(self.A[:, chosen]), self.program
+        part, program, cost = sp.csr_array(self.A[:, chosen]), self.program, self.cost[chosen]
         own = np.flatnonzero((np.diff(part.indptr) > 0) & self._is_private)
+        matrix, low, high = part[own], program.row_lower[own], program.row_upper[own]
+        if known is not None:
+            prices = np.array(self.warm.lp.getSolution().row_dual)[: len(self._is_private)]
+            cost = cost - part.T @ np.where(self._is_private, 0.0, prices)
+            inside = known.inside(chosen)
+            matrix = sp.vstack([matrix, inside.matrix[:, np.flatnonzero(chosen)]])
+            low, high = np.concatenate((low, inside.lower)), np.concatenate((high, inside.upper))
         fresh = root_cuts(
             LinearProgram(
-                self.cost[chosen], sp.csc_array(part[own]), program.row_lower[own], program.row_upper[own],
-                self.lower[chosen], self.upper[chosen], self.is_integer[chosen],
+                cost, sp.csc_array(matrix), low, high, self.lower[chosen], self.upper[chosen], self.is_integer[chosen]
             ),
             until, self.over,
         )  # fmt: skip
@@ -518,10 +557,8 @@ class Search:
         return private_rows(self.rows, self.program.group)
 
     def _cut(self, cuts: Cuts) -> Floats | None:
-        """Add cuts to the LP and solve it; returns its point, None if that is not known in time."""
-        lp = self.warm.lp
-        self._uncut()
-        matrix = cuts.matrix
+        """Add cuts to the LP and solve it; returns its point, None if that is not known in time: it has none then."""
+        lp, matrix = self.warm.lp, cuts.matrix
         lp.addRows(
             matrix.shape[0], cuts.lower, cuts.upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32),
             matrix.indices.astype(np.int32), matrix.data,
@@ -868,29 +905,56 @@ class Search:
         return found
 
     def _neighbourhoods(self) -> None:
-        """Search parts of the program around the best point."""
+        """Search parts of the program around the best point: by small trees where the LP has cuts."""
         touches = self._touching()
         idle = kind = 0
-        while not self.over() and (idle < IDLE_PARTS or np.isfinite(self.task.time_limit_s)):
-            if self.x is None or not self.per_group.any():
+        tidy = self.value
+        while not self.over():
+            if self.x is None or not self.per_group.any() or (idle >= IDLE_PARTS and np.isinf(self.task.time_limit_s)):
                 return
-            kind = (kind + 1) % 3
-            if kind == 0:
-                score = self.rng.random(self.groups)
-            elif kind == 1:
-                loss = self._losses()
-                score = loss / (loss.max(initial=0.0) + 1e-12) + 0.5 * self.rng.random(self.groups)
-            else:
-                seed = int(self.rng.choice(np.flatnonzero(self.per_group)))
-                rows = np.asarray(touches[[seed]].toarray()).ravel()
-                score = np.asarray(touches @ rows).ravel()
-                score = score / (score.max(initial=0.0) + 1e-12) + 0.3 * self.rng.random(self.groups)
-            chosen = self._largest(score, self.size)[self.program.group]
-            if chosen.sum() > 4 * self.size:  # requests of many columns: a part of each
-                chosen &= (self.rng.random(self.n) < 2.0 * self.size / chosen.sum()) | (self.x > self.lower)
+            kind = (kind + 1) % KINDS
+            score = self._score(kind % 3, touches)
+            size = int(self.tree_size) if self.is_cut else self.size
+            chosen = self._largest(score, size)[self.program.group]
+            if chosen.sum() > 4 * size:  # requests of many columns: a part of each
+                chosen &= (self.rng.random(self.n) < 2.0 * size / chosen.sum()) | (self.x > self.lower)
             before = self.value
-            self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
+            if self.is_cut:
+                self._tree_around(chosen | self._loose())
+                if kind == 0 and self.value < tidy:
+                    self._complete(self.x, TREES)
+                    tidy = self.value
+            else:
+                self._around(chosen | self._loose(), min(PART_SHARE * self.left_s, PART_S), "neighbourhood")
             idle = 0 if self.value < before else idle + 1
+            if idle >= TREE_IDLE:
+                self.tree_nodes, idle = int(TREE_MORE * self.tree_nodes), 0
+
+    def _score(self, kind: int, touches: sp.csr_array) -> Floats:
+        """Return what says which groups come into a neighbourhood of a kind, (groups,)."""
+        score: Floats = self.rng.random(self.groups)
+        if kind == 1:
+            loss = self._losses()
+            score = loss / (loss.max(initial=0.0) + 1e-12) + 0.5 * score
+        elif kind == 2:
+            seed = int(self.rng.choice(np.flatnonzero(self.per_group)))
+            rows = np.asarray(touches[[seed]].toarray()).ravel()
+            near = np.asarray(touches @ rows).ravel()
+            score = near / (near.max(initial=0.0) + 1e-12) + 0.3 * score
+        return score
+
+    def _tree_around(self, free: Mask) -> None:
+        """Search around the best point by a small tree, and adapt the size of the next one."""
+        if self.x is None or (lp := self._fixed(free, self.x)) is None:
+            return
+        base = float(self.cost[~free] @ self.x[~free])
+        tree = SmallTree(lp, self.value - base, self.tree_nodes, lambda: self.left_s, self.over)
+        is_whole = tree.run()
+        if tree.x is not None:
+            found = self.x.copy()
+            found[free] = tree.x
+            self.offer(found, TREES)
+        self.tree_size = max(LEAST_SIZE, self.tree_size * (TREE_GROW if is_whole else TREE_SHRINK))
 
     def _touching(self) -> sp.csr_array:
         """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""
@@ -923,31 +987,37 @@ class Search:
 
     # Branch and bound -----------------------------------------------------------------------------------------------
 
-    def _part(self, free: Mask, base: Floats, seconds: float, by: str) -> bool:
-        """Search with all other columns at their values in `base`; returns whether the part was solved to its end."""
-        if not free.any():
-            return self.offer(base, by)
+    def _fixed(self, free: Mask, base: Floats) -> LinearProgram | None:
+        """Return the program with all other columns at their values in `base`; None if a row of theirs does not hold."""
         kept = np.where(free, 0.0, base)
         used = self.A @ kept
-        part = sp.csr_array(self.A[:, free])
-        rows = np.flatnonzero(np.diff(part.indptr))
+        part = self.A[:, free]
         gone = np.ones(len(used), dtype=bool)
-        gone[rows] = False
+        gone[part.indices] = False
+        rows = np.flatnonzero(~gone)
         low, high = self.program.row_lower - used, self.program.row_upper - used
         if ((low > self.room_low) | (high < -self.room_high))[gone].any():
-            return False
+            return None
         # sums of what is fixed have rounding errors, which must not make a part infeasible
         low, high = np.minimum(low, high), np.maximum(low, high)
-        matrix, low, high = part[rows], low[rows], high[rows]
+        matrix, low, high = sp.csr_array(part)[rows], low[rows], high[rows]
         if self.is_cut and (cuts := self.warm.cuts) is not None:
             strong, used = sp.csr_array(cuts.matrix[:, free]), cuts.matrix @ kept
             rows = np.flatnonzero(np.diff(strong.indptr))
             matrix = sp.vstack([matrix, strong[rows]])
             low = np.concatenate((low, (cuts.lower - used)[rows]))
             high = np.concatenate((high, (cuts.upper - used)[rows]))
-        lp = LinearProgram(
+        return LinearProgram(
             self.cost[free], sp.csc_array(matrix), low, high, self.lower[free], self.upper[free], self.is_integer[free]
         )
+
+    def _part(self, free: Mask, base: Floats, seconds: float, by: str) -> bool:
+        """Search with all other columns at their values in `base`; returns whether the part was solved to its end."""
+        if not free.any():
+            return self.offer(base, by)
+        lp = self._fixed(free, base)
+        if lp is None:
+            return False
         known = self.x is not None and np.array_equal(self.x[~free], base[~free])
 
         def whole(x: Floats) -> Floats:
