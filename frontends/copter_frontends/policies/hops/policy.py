@@ -23,7 +23,7 @@ from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.policies.hops.shim import HopsShim
 from copter_frontends.policies.hops.standings import Standings
 from copter_frontends.policies.hops.throughputs import ModelledThroughputs, PlacedThroughputs
-from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
+from copter_frontends.policy_kit import Choice, HeldBack, LpPolicy, RoundPolicy, StageClock
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 TOLD_BIN, LEARNED_BIN = 0.05, 0.1  # relative widths of speed bins, for given and for learned speeds
@@ -153,16 +153,17 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Do :meth:`add_job` for each job; on an error none is added."""
         self._regroup()
         groups, noted = self.groups, list[str]()
-        try:
-            for job in jobs:
-                if job.id not in self.jobs and job.id not in self.book.offers:  # the queue refuses the others
-                    self.book.add(job, groups)
-                    noted.append(job.id)
-            self.enqueue(jobs)
-        except BaseException:  # Ctrl-C too
-            for job_id in noted:
-                self.book.remove(job_id)
-            raise
+        with HeldBack():
+            try:
+                for job in jobs:
+                    if job.id not in self.jobs and job.id not in self.book.offers:  # the queue refuses the others
+                        self.book.add(job, groups)
+                        noted.append(job.id)
+                self.enqueue(jobs)
+            except Exception:
+                for job_id in noted:
+                    self.book.remove(job_id)
+                raise
 
     def require_room(self, jobs: Sequence[Job]) -> None:
         """Do nothing: the book has refused jobs for which the present servers have no room."""

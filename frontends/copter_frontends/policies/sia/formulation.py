@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import compress, repeat
 from typing import Any
 
@@ -34,6 +34,7 @@ from copter_frontends.vocabulary import (
 from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
 
 Floats = NDArray[np.float64]
+Standing = tuple[list[JobState], list[tuple[int, int, int, Floats, Floats]], NDArray[Any], set[str], dict[str, int]]
 
 TIE_STEP = 1e-4  # value of one position in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # steps for staying: more than all preferences of types and sizes together, which are 4
@@ -237,6 +238,23 @@ class SiaFormulation:
         if column != state.pinned:
             self._joining.fix(job_id, IDLE if column == IDLE else self._column_of(job_id, state, column))
             state.pinned = self.jobs.numbers["pinned"][state.row] = column
+
+    def standing(self, job_ids: Collection[str]) -> Standing:
+        """Return where jobs stand, for :meth:`put_back`; raises UnknownJobError."""
+        states = self.jobs.states(job_ids)
+        each = [(s.column, s.pinned, s.most_gpus, s.base, s.live_base) for s in states]
+        numbers = self.jobs.numbers_of(np.array([state.row for state in states], dtype=np.int64))
+        return states, each, numbers, self.stranded.intersection(job_ids), self._joining.fixing
+
+    def put_back(self, standing: Standing) -> None:
+        """Undo :meth:`pin` and :meth:`place` of jobs since :meth:`standing`."""
+        states, each, numbers, stranded, self._joining.fixing = standing
+        for state, (column, pinned, most_gpus, base, live_base) in zip(states, each, strict=True):
+            state.column, state.pinned, state.most_gpus = column, pinned, most_gpus
+            state.base, state.live_base = base, live_base
+        rows = self.jobs.rows_of([state.job.id for state in states])
+        self.jobs.put(rows, numbers)
+        self.stranded |= stranded
 
     def place(self, job_id: str, column: int) -> None:
         """Set a job's current configuration (IDLE: none)."""

@@ -26,6 +26,7 @@ from copter_frontends.policies.sia.shim import integer_assignment, round_solutio
 from copter_frontends.policies.sia.time_sharing import TimeSharing, Turns
 from copter_frontends.policy_kit import (
     EditClock,
+    HeldBack,
     LpPolicy,
     StageClock,
     by_deadline,
@@ -141,7 +142,7 @@ class SiaPolicy(LpPolicy):
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job; on an error none is added."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             form, added, arrivals = self.formulation, list[str](), self.formulation.arrivals
             together = all(job.reservation is None for job in jobs)  # a reservation is checked beside those before it
             try:
@@ -152,7 +153,7 @@ class SiaPolicy(LpPolicy):
                     for job in some:
                         self.reservations.add(job)
                         added.append(job.id)
-            except BaseException:  # Ctrl-C too
+            except Exception:
                 self.remove_jobs(added)
                 form.arrivals = arrivals
                 raise
@@ -191,7 +192,7 @@ class SiaPolicy(LpPolicy):
 
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             self.formulation.remove_jobs(job_ids)
             for job_id in job_ids:
                 self.held.pop(job_id, None)
@@ -267,19 +268,30 @@ class SiaPolicy(LpPolicy):
         self.pin_jobs({job_id: allocation})
 
     def pin_jobs(self, pins: Mapping[str, Allocation | None]) -> None:
-        """Do :meth:`pin` for one job after the other."""
-        with self.edit_clock:
-            for job_id, allocation in pins.items():
-                if allocation is None:
-                    self.reservations.unpin(job_id)
-                    self._set_pin(job_id, None)
-                    continue
-                self._check_pin(job_id, allocation)
-                column = self.formulation.column_for(job_id, allocation)
-                self.formulation.pin(job_id, column)
-                self.formulation.place(job_id, column)
-                self._set_pin(job_id, allocation)
-                self.held[job_id] = allocation
+        """Do :meth:`pin` for one job after the other; on an error none is pinned or let go."""
+        with HeldBack(), self.edit_clock:
+            standing = self.formulation.standing(pins)
+            before = {job_id: (self.pins.get(job_id), self.held.get(job_id)) for job_id in pins}
+            try:
+                for job_id, allocation in pins.items():
+                    if allocation is None:
+                        self.reservations.unpin(job_id)
+                        self._set_pin(job_id, None)
+                        continue
+                    self._check_pin(job_id, allocation)
+                    column = self.formulation.column_for(job_id, allocation)
+                    self.formulation.pin(job_id, column)
+                    self.formulation.place(job_id, column)
+                    self._set_pin(job_id, allocation)
+                    self.held[job_id] = allocation
+            except Exception:
+                self.formulation.put_back(standing)
+                for job_id, (pin, held) in before.items():
+                    self._set_pin(job_id, pin)
+                    self.held.pop(job_id, None)
+                    if held is not None:
+                        self.held[job_id] = held
+                raise
 
     # The round ----------------------------------------------------------------------------------------------------
 
