@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from itertools import compress, repeat
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -271,18 +271,15 @@ class SiaFormulation:
                 self._rebase(state)
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
-        """Set every job's current configuration; absent jobs have none."""
-        jobs, numbers = self.jobs, self.jobs.numbers
-        columns = np.fromiter(map(column_of.get, jobs, repeat(IDLE)), dtype=np.int64, count=len(jobs))
-        every, ids = jobs.rows(), list(jobs)
-        differ = np.flatnonzero(numbers["column"][every] != columns)
-        names = [ids[place] for place in differ.tolist()]
-        moved = [(name, jobs[name], column) for name, column in zip(names, columns[differ].tolist(), strict=True)]
+        """Do :meth:`place` for many jobs whose configuration changes."""
+        numbers = self.jobs.numbers
+        states = self.jobs.states(column_of)
+        moved = [(state.job.id, state, column) for state, column in zip(states, column_of.values(), strict=True)]
         if self.semantics.growth is not None and self.estimator is None:  # the growth limit may change bases
             for job_id, _, column in moved:
                 self.place(job_id, column)
             return
-        rows, changes = every[differ], []
+        rows, changes = [state.row for state in states], []
         for job_id, state, column in moved:
             if column == IDLE:
                 changes.append((IDLE, IDLE, 0.0))

@@ -127,6 +127,7 @@ class SiaPolicy(LpPolicy):
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self._pinned_gpus: dict[str, int] = {}  # GPUs of pinned jobs by node
+        self._replaced: set[str] = set()  # jobs that no longer hold what the last plan gave them
         self.edit_clock = EditClock()
 
     @property
@@ -194,6 +195,7 @@ class SiaPolicy(LpPolicy):
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
         with HeldBack(), self.edit_clock:
             self.formulation.remove_jobs(job_ids)
+            self._replaced.update(job_ids)
             for job_id in job_ids:
                 self.held.pop(job_id, None)
                 if job_id in self.pins:
@@ -236,6 +238,7 @@ class SiaPolicy(LpPolicy):
             self.formulation.remove_gpus(gpu_type, count)
             for job_id in jobs_on(doomed, self.held):
                 del self.held[job_id]
+                self._replaced.add(job_id)
                 self.formulation.place(job_id, IDLE)
 
     def set_quota(self, tenant: str, gpus: int) -> None:
@@ -271,6 +274,7 @@ class SiaPolicy(LpPolicy):
         """Do :meth:`pin` for one job after the other; on an error none is pinned or let go."""
         with HeldBack(), self.edit_clock:
             standing = self.formulation.standing(pins)
+            self._replaced.update(pins)
             before = {job_id: (self.pins.get(job_id), self.held.get(job_id)) for job_id in pins}
             try:
                 for job_id, allocation in pins.items():
@@ -317,12 +321,13 @@ class SiaPolicy(LpPolicy):
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         clock.end("shim")
-        now = place(assignment, self.placer, self.reservations, self.held, self.pins)
+        now, touched = place(assignment, self.placer, self.reservations, self.held, self.pins, self._replaced)
         clock.end("place")
         before, self.held = self.held, now
-        self.formulation.place_all(assignment.column)
+        self._replaced = set()
+        self.formulation.place_all(assignment.changed())
         self.turns.note(now_s, now)
-        plan = plan_between(before, now, assignment.objective, solution.bound)
+        plan = plan_between(before, now, assignment.objective, solution.bound, among=touched)
         return replace(
             plan,
             prices={name: solution.price(name) for name in self.formulation.types},
