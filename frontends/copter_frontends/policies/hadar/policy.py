@@ -356,7 +356,8 @@ class HadarPolicy(LpPolicy):
         self.holdings.adopt(now, changed)
         clock.end("place")
         before, self._planned = self._planned, dict(now)
-        plan = plan_between(before, now, objective, bound, self.formulation.scale)
+        among, self.holdings.replaced = self.holdings.replaced | changed, set()
+        plan = plan_between(before, now, objective, bound, self.formulation.scale, among)
         return replace(
             plan,
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),
