@@ -179,9 +179,12 @@ def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Float
     table: Floats | None = None
     if type(costs) is np.ndarray and costs.dtype == np.float64 and costs.shape == (len(requests), n):
         table = costs.copy()
-    elif isinstance(costs, (list, tuple)) and len(costs) == len(requests) > 1:
-        if all(type(each) is np.ndarray and each.dtype == np.float64 and each.shape == (n,) for each in costs):
-            table = np.concatenate(costs).reshape(len(costs), n)
+    elif (
+        isinstance(costs, (list, tuple))
+        and len(costs) == len(requests) > 1
+        and all(type(each) is np.ndarray and each.dtype == np.float64 and each.shape == (n,) for each in costs)
+    ):
+        table = np.concatenate(costs).reshape(len(costs), n)
     if table is not None and all_within(table.ravel(), LARGEST_COST):
         return list(table)
     each = listed_for(requests, "costs", plain_table(costs))

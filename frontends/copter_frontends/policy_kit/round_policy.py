@@ -229,8 +229,12 @@ class RoundPolicy(ABC):
         if allocation is None:
             self.pins.pop(job_id, None)
             return
-        self.nodes.check(job_id, allocation)
         before = self.held.get(job_id)
+        if before == allocation:
+            self.hold_again(job_id, allocation)
+            self.pins[job_id] = allocation
+            return
+        self.nodes.check(job_id, allocation)
         self.release(job_id)
         try:
             self.make_room(job_id, allocation)
@@ -350,6 +354,11 @@ class RoundPolicy(ABC):
         self.nodes.take(allocation)
         self.held[job_id] = allocation
         self.services.gpus[self.service[job_id].row] = allocation.gpus
+
+    def hold_again(self, job_id: str, allocation: Allocation) -> None:
+        """Release a job's GPUs and give it the same ones: it is then the last one that got GPUs."""
+        self.release(job_id)
+        self.hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
         """Release a job's GPUs, if it has any."""
