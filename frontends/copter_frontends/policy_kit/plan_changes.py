@@ -35,7 +35,7 @@ def plan_changes(
         return PlanChanges(
             start=tuple(sorted(job_id for job_id in here if job_id not in before)),
             stop=tuple(sorted(job_id for job_id in among if job_id in before and job_id not in here)),
-            move=tuple(sorted(job_id for job_id in here if job_id in before and before[job_id] != now[job_id])),
+            move=tuple(sorted(job for job in here if job in before and _differ(before[job], now[job]))),
         )
     others = list(compress(now, map(is_not, map(before.get, now), now.values())))  # all but the same objects
     start = {job_id for job_id in others if job_id not in before}
@@ -45,6 +45,10 @@ def plan_changes(
         stop=tuple(sorted(gone)),
         move=tuple(sorted(job_id for job_id in others if job_id not in start and before[job_id] != now[job_id])),
     )
+
+
+def _differ(one: Allocation, other: Allocation) -> bool:
+    return one is not other and one != other
 
 
 def plan_between(
