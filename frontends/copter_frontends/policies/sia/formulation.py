@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ TIE_SPREAD, TIE_TURN = (
 # factor between priority classes; for p < 0 it exceeds the ratio of any two values of one class (S9)
 PRIORITY_FACTOR = 100.0
 NO_VALUES, NO_COLUMNS = np.zeros(0), np.zeros(0, dtype=np.int32)
+LIVE_BASE = attrgetter("live_base")
 LEAST_FACTOR = 1e-3  # jobs with smaller restart factors are sent as whole arrays, not as a scale
 
 
@@ -384,7 +386,7 @@ class SiaFormulation:
         outdated = ~clamped & (numbers["clamped"] | numbers["rebased"])
         numbers["factor"], numbers["scale"], numbers["offset"], numbers["clamped"] = factors, scale, offset, clamped
         self._send_whole(jobs, numbers, np.flatnonzero(clamped))
-        self._send_bases(jobs, numbers, np.flatnonzero(outdated))
+        self._send_bases(jobs, rows, numbers, np.flatnonzero(outdated))
         numbers["own_value"] = own = self._own_values(numbers)
         numbers["stale"] = numbers["rebased"] = False
         self.jobs.put(rows, numbers)
@@ -393,10 +395,12 @@ class SiaFormulation:
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
         self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
 
-    def _send_bases(self, jobs: Sequence[str], numbers: NDArray[Any], which: NDArray[np.int64]) -> None:
+    def _send_bases(
+        self, jobs: Sequence[str], rows: NDArray[np.int64], numbers: NDArray[Any], which: NDArray[np.int64]
+    ) -> None:
         """Send the bases of some of the jobs, one array for those that are alike."""
         places, offset = which.tolist(), numbers["offset"]
-        bases = [self.jobs[jobs[at]].live_base for at in places]
+        bases = list(map(LIVE_BASE, self.jobs.states_at(rows[which])))
         for at in np.flatnonzero(numbers["holed"][which]).tolist():
             place = places[at]
             bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])

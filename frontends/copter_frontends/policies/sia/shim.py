@@ -82,9 +82,9 @@ class Assignment:
         if (used > self.left).any():
             return False
         if self.spare:
-            spare, state_of = list(self.spare), {state.row: state for state in form.jobs.values()}
-            for row, column in zip(rows.tolist(), chosen.tolist(), strict=True):
-                for at in state_of[row].rows:
+            spare = list(self.spare)
+            for state, column in zip(form.jobs.states_at(rows), chosen.tolist(), strict=True):
+                for at in state.rows:
                     spare[at] -= float(form.rows[at].usage[column])
             if min(spare) < 0:
                 return False
