@@ -173,11 +173,20 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
 
 
 def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Floats]:
-    """Return copies of the costs of many requests, (n,) each; a float64 matrix (k, n) is checked in one pass."""
+    """Return copies of the costs of many requests, (n,) each; those of a float64 matrix (k, n), or a list of float64
+    arrays, are checked in one pass.
+    """
+    table: Floats | None = None
     if type(costs) is np.ndarray and costs.dtype == np.float64 and costs.shape == (len(requests), n):
-        table: Floats = costs.copy()
-        if all_within(table.ravel(), LARGEST_COST):
-            return list(table)
+        table = costs.copy()
+    elif (
+        isinstance(costs, (list, tuple))
+        and len(costs) == len(requests) > 1
+        and all(type(each) is np.ndarray and each.dtype == np.float64 and each.shape == (n,) for each in costs)
+    ):
+        table = np.concatenate(costs).reshape(len(costs), n)
+    if table is not None and all_within(table.ravel(), LARGEST_COST):
+        return list(table)
     each = listed_for(requests, "costs", plain_table(costs))
     return [checked_cost(request, cost, n) for request, cost in zip(requests, each, strict=True)]
 

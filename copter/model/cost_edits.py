@@ -98,7 +98,7 @@ class CostEdits(Inventory):
         number = {each: place for place, each in enumerate(dict.fromkeys(map(id, costs)))}
         if len(number) > SHARED * len(ids):
             return None
-        which = np.array([number[id(each)] for each in costs], dtype=np.int32)
+        which = np.fromiter(map(number.__getitem__, map(id, costs)), dtype=np.int32, count=len(costs))
         slots = self.ledger.slots_of_edit(ids)
         sizes, last = self.ledger.matrix.sizes_of(slots), np.empty(len(number), dtype=np.int64)
         last[which] = np.arange(len(ids))

@@ -446,17 +446,35 @@ class Ledger:
 
         `bounds` (k, 2 * rows): of each request's private rows, lower ones, then upper ones.
         """
-        template, first = self._template(which), self.version
+        template, first, matrix = self._template(which), self.version, self.matrix
         least = [-np.inf] * len(requests) if leasts is None else leasts
         table = None if bounds is None else bounds.copy()
-        self.matrix.make_room(len(requests))
-        for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
-            zip(requests, costs, *each, strict=True)
-        ):
-            rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
-            self._hang(request, first + at, template, cost, *rest)
-        self._contents_change([self.slot_of[request] for request in requests])
+        self._require_new(requests)
+        matrix.make_room(len(requests))
+        slots = list[int]()
+        self._note(self._unhang_many, requests, slots, len(matrix.free_slots))
+        for at, (cost, limit, scale, offset, integer, rounding) in enumerate(zip(costs, *each, strict=True)):
+            slots.append(
+                matrix.add_slab(
+                    template, cost, limit, lower, upper, scale, offset, integer, rounding, least[at], table, at
+                )
+            )
+        self._past.change(requests)
+        self.slot_of.update(zip(requests, slots, strict=True))
+        for added in (self.added_at, self.columns_at):
+            added.update(zip(requests, range(first, first + len(requests)), strict=True))
+        self._contents_change(slots)
         self.version = first + max(len(requests) - 1, 0)
+
+    def _unhang_many(self, requests: list[Hashable], slots: list[int], free: int) -> None:
+        """Undo :meth:`_op_add_many`, as far as it came; the first `free` slots were free before."""
+        self._past.change(requests)
+        for request in requests:
+            for table in (self.slot_of, self.added_at, self.columns_at):
+                table.pop(request, None)
+        while slots:
+            self.matrix.retract_slab(slots[-1], len(slots) <= free)
+            slots.pop()
 
     @uncollected()
     def _op_add_own(

@@ -6,7 +6,9 @@ from copter.model.matrix.template cimport Template
 cdef class Slab:
     cdef readonly Template template
     cdef readonly int slot
-    cdef readonly object cost
+    cdef object own_cost  # None while it is a part of `flat_cost` for which no array has been asked
+    cdef object flat_cost
+    cdef Py_ssize_t first_cost
     cdef readonly object lower_each
     cdef readonly object upper_each
     cdef readonly object exception_column
@@ -15,6 +17,7 @@ cdef class Slab:
     cdef readonly double rounding
     cdef readonly bint integer
     cdef readonly object whole_each
+    cdef void keep_cost(self, object cost)
     cdef int keep_whole(self, object integer) except -1
 
 

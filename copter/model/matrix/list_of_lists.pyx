@@ -67,6 +67,17 @@ cdef class Slab:
         self.template = template
         self.slot = slot
 
+    @property
+    def cost(self):
+        """Costs, (n,), float64 or float32, before scale and offset; the same object until other costs are set."""
+        if self.own_cost is None:
+            self.own_cost = self.flat_cost[self.first_cost:self.first_cost + self.template.pattern.n_columns]
+        return self.own_cost
+
+    cdef void keep_cost(self, object cost):
+        """Hold an array as the costs."""
+        self.own_cost, self.flat_cost = cost, None
+
     cdef int keep_whole(self, object integer) except -1:
         """Keep which columns must be whole: a bool for all, or an array (n,)."""
         self.whole_each = None
@@ -189,7 +200,7 @@ cdef class ListOfLists(RowLists):
         for bound in (lower, upper):
             if not is_number(bound) and bound.shape != (n,):
                 raise ValueError(f"bounds have shape {bound.shape}, the template has {n} columns")
-        slab.cost = cost
+        slab.keep_cost(cost)
         slab.lower_each = None if is_number(lower) and lower == 0.0 else \
             np.ascontiguousarray(np.broadcast_to(lower, n), dtype=np.float64)
         slab.upper_each = None if is_number(upper) else upper
@@ -260,7 +271,8 @@ cdef class ListOfLists(RowLists):
         saved.block = self.block_at(slot)[0]
         slab = self.slabs[slot]
         saved.slot, saved.slab, saved.generation = slot, slab, self.ages[slot]
-        saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
+        costs = (slab.own_cost, slab.flat_cost, slab.first_cost)
+        saved.held = (slab.template, costs, slab.lower_each, slab.upper_each, slab.exception_column,
                       slab.exception_cost, slab.rounding, slab.integer, slab.whole_each, slab.private_bounds)
         return saved
 
@@ -269,24 +281,28 @@ cdef class ListOfLists(RowLists):
         cdef Py_ssize_t i
         cdef Slab slab
         blocks = self.save_blocks(slots)
-        costs, columns, values, roundings = [], [], [], np.empty(slots.shape[0])
+        costs, flats, columns, values, roundings = [], [], [], [], np.empty(slots.shape[0])
+        firsts = np.empty(slots.shape[0], dtype=np.int64)
         cdef double[::1] rounding = roundings
+        cdef long[::1] first = firsts
         for i in range(slots.shape[0]):
             slab = self.slabs[slots[i]]
-            costs.append(slab.cost)
+            costs.append(slab.own_cost)
+            flats.append(slab.flat_cost)
             columns.append(slab.exception_column)
             values.append(slab.exception_cost)
-            rounding[i] = slab.rounding
-        return blocks, costs, columns, values, roundings
+            rounding[i], first[i] = slab.rounding, slab.first_cost
+        return blocks, (costs, flats, firsts), columns, values, roundings
 
     def restore_costs(self, const int[::1] slots, saved):
         """Undo an edit of many slabs' costs."""
         cdef Py_ssize_t i
         cdef Slab slab
-        blocks, costs, columns, values, roundings = saved
+        blocks, (costs, flats, firsts), columns, values, roundings = saved
         for i in range(slots.shape[0]):
             slab = self.slabs[slots[i]]
-            slab.cost, slab.exception_column, slab.exception_cost = costs[i], columns[i], values[i]
+            slab.own_cost, slab.flat_cost, slab.first_cost = costs[i], flats[i], firsts[i]
+            slab.exception_column, slab.exception_cost = columns[i], values[i]
             slab.rounding = roundings[i]
         self.restore_blocks(slots, blocks)
 
@@ -302,8 +318,9 @@ cdef class ListOfLists(RowLists):
             slab.template.pattern.n_users -= 1
             self.tell(&self.blocks[saved.slot], -1)
         slab.template = template
-        (_, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
+        (_, costs, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
          slab.integer, slab.whole_each, slab.private_bounds) = saved.held
+        slab.own_cost, slab.flat_cost, slab.first_cost = costs
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
         self.tell(&self.blocks[saved.slot], 1)
@@ -340,7 +357,8 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab = self.slabs[slot]
         if cost.shape != (block.n_columns,) or cost.dtype.char not in "df":
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
-        slab.cost, slab.rounding = cost, rounding
+        slab.keep_cost(cost)
+        slab.rounding = rounding
         block.single_precision = cost.dtype.char == "f"
         self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(cost), self.next_stamp()
@@ -361,7 +379,8 @@ cdef class ListOfLists(RowLists):
         at = 0
         for i in range(slots.shape[0]):
             block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
-            slab.cost, slab.rounding = flat[at:at + block.n_columns], 0.0
+            slab.own_cost, slab.flat_cost, slab.first_cost = None, flat, at
+            slab.rounding = 0.0
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost, block.stamp = &values[at], self.next_stamp()
@@ -375,15 +394,20 @@ cdef class ListOfLists(RowLists):
         cdef Py_ssize_t i
         cdef Block* block
         cdef Slab slab
+        sizes, places = np.array([len(each) for each in costs], dtype=np.int64), np.empty(len(costs), dtype=np.uintp)
+        cdef long[::1] size = sizes
+        cdef size_t[::1] place = places
+        for i in range(place.shape[0]):
+            place[i] = <size_t>cost_pointer(costs[i])
         for i in range(slots.shape[0]):
-            if len(costs[which[i]]) != self.block_at(slots[i]).n_columns:
-                raise ValueError(f"{len(costs[which[i]])} costs for {self.block_at(slots[i]).n_columns} columns")
+            if size[which[i]] != self.block_at(slots[i]).n_columns:
+                raise ValueError(f"{size[which[i]]} costs for {self.block_at(slots[i]).n_columns} columns")
         for i in range(slots.shape[0]):
             block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
-            slab.cost, slab.rounding = costs[which[i]], 0.0
+            slab.own_cost, slab.flat_cost, slab.rounding = costs[which[i]], None, 0.0
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
-            block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
+            block.cost, block.stamp = <const void*>place[which[i]], self.next_stamp()
             block.scale, block.offset, block.most = scale, offset, INFINITY
             block.n_exceptions = block.prices = 0
             block.exception_column, block.exception_cost = NULL, NULL

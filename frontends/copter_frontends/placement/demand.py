@@ -10,19 +10,27 @@ from copter_frontends.placement.errors import PlacementError
 from copter_frontends.placement.node_table import NodeTable
 
 
-def check_demand(wanted: Mapping[str, tuple[str, int]], tables: Mapping[str, NodeTable]) -> None:
+def counted(wanted: Mapping[str, tuple[str, int]]) -> Counter[tuple[str, int]]:
+    """Return how many jobs want each (type, GPUs); PlacementError for a want that is no tuple."""
+    try:
+        return Counter(wanted.values())
+    except TypeError:
+        raise PlacementError("every wanted job needs a tuple (gpu_type, gpus), not a list or a mapping") from None
+
+
+def check_demand(
+    wanted: Mapping[str, tuple[str, int]], counts: Mapping[tuple[str, int], int], tables: Mapping[str, NodeTable]
+) -> None:
     """Raise unless every job's (type, GPUs) is possible by itself and each type's total fits its capacity.
+
+    `counts` says how many jobs want each.
 
     Raises
     ------
     PlacementError
         For the first job (by id) of an unknown type or an impossible count, or for an over-committed type.
     """
-    try:
-        counts = Counter(wanted.values())
-    except TypeError:
-        raise PlacementError("every wanted job needs a tuple (gpu_type, gpus), not a list or a mapping") from None
-    complaints = {want: complaint for want in counts if (complaint := _complaint(want, tables))}
+    complaints = {want: complaint for want, jobs in counts.items() if jobs and (complaint := _complaint(want, tables))}
     if complaints:
         job = min(job for job, want in wanted.items() if want in complaints)
         raise PlacementError(f"job {job!r}: {complaints[wanted[job]]}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import compress, filterfalse
 from operator import and_, is_, not_
 
-from copter_frontends.placement.demand import check_demand
+from copter_frontends.placement.demand import check_demand, counted
 from copter_frontends.placement.errors import PlacementError
 from copter_frontends.placement.node_pool import NodePool
 from copter_frontends.placement.node_table import NodeTable, node_tables
@@ -14,6 +15,7 @@ from copter_frontends.placement.settling import settle
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Node
 
 Wanted = Mapping[str, tuple[str, int]]
+_Held = tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]]
 
 
 class Placer:
@@ -74,11 +76,79 @@ class Placer:
             which pins (or sizes that do not divide each other) leave no room. The state is then unchanged.
         """
         tables = self._current_tables()
-        check_demand(wanted, tables)
+        counts = counted(wanted)
+        check_demand(wanted, counts, tables)
         pins = sorted(set(pinned))
         last, self._last = self._last, None
         held = None if last is None else last.held_again(wanted, previous, pins)
         pools, placed, pending = held or _held(tables, wanted, previous, pins)
+        suspects = self._settle(pools, placed, pending, wanted, previous)
+        moved = _moved(suspects, placed, previous)
+        result = {job: placed[job] for job in wanted}
+        self._last = _Last(pools, dict(placed), dict(wanted), counts, result)
+        return result, moved
+
+    def place_changes(
+        self, changes: Mapping[str, tuple[str, int] | None], previous: Mapping[str, Allocation], pinned: Collection[str]
+    ) -> tuple[dict[str, Allocation], set[str]] | None:
+        """Do :meth:`place` where all but few jobs are as the last call left them.
+
+        Parameters
+        ----------
+        changes : mapping of job id to (GPU type, GPUs) or None
+            Wanted GPUs, None for none, of every job whose wanted GPUs or previous allocation are not those with which
+            the last call of this placer ended.
+        previous : mapping of job id to Allocation
+            The allocations that the last call returned, the same object, in which the jobs of `changes` may have other
+            allocations now.
+        pinned : collection of job ids
+            See :meth:`place`.
+
+        Returns
+        -------
+        allocations : dict of job id to Allocation
+            Of all wanted jobs, in any order.
+        touched : set of job ids
+            All jobs whose allocation may be another than their previous one.
+        None
+            If `previous` is not of the last call, or its pools cannot be patched: :meth:`place` then decides.
+        """
+        tables, last = self._current_tables(), self._last
+        if last is None or last.result is not previous:
+            return None
+        wanted, counts = dict(last.wanted), last.counts.copy()
+        for job, want in changes.items():
+            had = wanted.pop(job, None)
+            if had is not None:
+                counts[had] -= 1
+            if want is not None:
+                wanted[job] = want
+                counts[want] += 1
+        check_demand(wanted, counts, tables)
+        pins = sorted(set(pinned))
+        self._last = None
+        gone = [job for job in changes if job not in wanted and job in last.allocations]
+        held = last.patched([job for job in changes if job in wanted], gone, wanted, previous, pins)
+        if held is None:
+            return None
+        pools, placed, pending = held
+        suspects = self._settle(pools, placed, pending, wanted, previous, previous)
+        _moved(suspects, placed, previous)
+        self._last = _Last(pools, dict(placed), wanted, counts, placed)
+        return placed, suspects | changes.keys()
+
+    def _settle(
+        self,
+        pools: dict[str, NodePool],
+        placed: dict[str, Allocation],
+        pending: dict[str, dict[str, int]],
+        wanted: Wanted,
+        previous: Mapping[str, Allocation],
+        result: Mapping[str, Allocation] | None = None,
+    ) -> set[str]:
+        """Place the pending jobs too; returns the jobs that may have moved. If a job has no room, the others are the
+        last placement, in place of `result` if that is given.
+        """
         suspects: set[str] = set()
         before = {name: pool.copy() if pending[name] else pool for name, pool in pools.items()}
         kept = dict(placed)
@@ -87,19 +157,12 @@ class Placer:
                 try:
                     settled, displaced = settle(pools[gpu_type], jobs, previous)
                 except PlacementError:
-                    self._last = _Last(before, kept, {job: wanted[job] for job in kept})
+                    of_kept = {job: wanted[job] for job in kept}
+                    self._last = _Last(before, kept, of_kept, counted(of_kept), result)
                     raise
                 placed.update(settled)
                 suspects.update(displaced, (job for job in jobs if _same_size(previous.get(job), settled[job])))
-        moved = set()
-        for job in suspects:
-            if placed[job].nodes == previous[job].nodes:
-                placed[job] = previous[job]
-            else:
-                moved.add(job)
-        result = {job: placed[job] for job in wanted}
-        self._last = _Last(pools, dict(result), dict(wanted))
-        return result, frozenset(moved)
+        return suspects
 
     def place_what_fits(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
@@ -144,29 +207,53 @@ class _Last:
         Of all jobs.
     wanted : mapping of job id to (GPU type, GPUs)
         What they were to have.
+    counts : Counter of (GPU type, GPUs)
+        How many jobs were to have each.
+    result : mapping of job id to Allocation or None
+        What the caller has of it, if changes to it can be placed.
     """
 
-    def __init__(self, pools: dict[str, NodePool], allocations: dict[str, Allocation], wanted: Wanted) -> None:
-        self.pools, self.allocations, self.wanted = pools, allocations, wanted
+    def __init__(
+        self,
+        pools: dict[str, NodePool],
+        allocations: dict[str, Allocation],
+        wanted: Wanted,
+        counts: Counter[tuple[str, int]],
+        result: Mapping[str, Allocation] | None,
+    ) -> None:
+        self.pools, self.allocations, self.wanted, self.counts = pools, allocations, wanted, counts
+        self.result = result
         for pool in pools.values():
             pool.let_pins_go(allocations)
 
-    def held_again(
-        self, wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
-    ) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]] | None:
-        """Return the same as :func:`_held`, faster, by patching the last pools.
+    def held_again(self, wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]) -> _Held | None:
+        """Return the same as :func:`_held`, faster, by patching the last pools; see :meth:`patched`."""
+        had, found = self.allocations, previous.get
+        kept_node = map(is_, map(found, wanted), map(had.get, wanted))
+        kept_size = map(is_, wanted.values(), map(self.wanted.get, wanted))
+        others = list(compress(wanted, map(not_, map(and_, kept_node, kept_size))))  # the few that may have changed
+        return self.patched(others, filterfalse(wanted.__contains__, had), wanted, previous, pins)
+
+    def patched(
+        self,
+        changed: Iterable[str],
+        gone: Iterable[str],
+        wanted: Wanted,
+        previous: Mapping[str, Allocation],
+        pins: list[str],
+    ) -> _Held | None:
+        """Return the same as :func:`_held`, where of the wanted jobs only the `changed` ones may be otherwise than last
+        time, and of last time's jobs only the `gone` ones are not wanted.
 
         None, with the last pools unusable, if jobs clash on nodes or a pin does not fit; :func:`_held` then decides.
         """
         pools, had, found, placed = self.pools, self.allocations, previous.get, dict(self.allocations)
-        kept_node = map(is_, map(found, wanted), map(had.get, wanted))
-        kept_size = map(is_, wanted.values(), map(self.wanted.get, wanted))
         others = []
-        for job in compress(wanted, map(not_, map(and_, kept_node, kept_size))):  # the few that may have changed
+        for job in changed:
             old = found(job)
             if old is None or old is not had.get(job) or _size(old) != wanted[job]:
                 others.append(job)
-        for job in [*filterfalse(wanted.__contains__, had), *filter(had.__contains__, others)]:
+        for job in [*gone, *filter(had.__contains__, others)]:
             old = placed.pop(job)
             pools[old.gpu_type].release(job, old)
         for job in pins:
@@ -184,13 +271,24 @@ class _Last:
         return pools, placed, pending
 
 
+def _moved(suspects: set[str], placed: dict[str, Allocation], previous: Mapping[str, Allocation]) -> frozenset[str]:
+    """Return those of the suspects that are on other nodes; the others get their previous objects."""
+    moved = set()
+    for job in suspects:
+        if placed[job].nodes == previous[job].nodes:
+            placed[job] = previous[job]
+        else:
+            moved.add(job)
+    return frozenset(moved)
+
+
 def _size(allocation: Allocation) -> tuple[str, int]:
     return allocation.gpu_type, allocation.gpus
 
 
 def _held(
     tables: Mapping[str, NodeTable], wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
-) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]]:
+) -> _Held:
     """Return pools in which pinned and unchanged jobs have their nodes, their allocations, and the rest by type."""
     pools, placed = _pinned_pools(tables, wanted, previous, pins)
     others: Iterable[tuple[str, tuple[str, int]]] = wanted.items()

@@ -7,6 +7,7 @@ from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between
 from copter_frontends.policy_kit.edit_clock import EditClock
 from copter_frontends.policy_kit.edit_log import EditLog, Edits
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
+from copter_frontends.policy_kit.held_back import HeldBack
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.policy_kit.making_room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.node_inventory import NodeInventory
@@ -42,6 +43,7 @@ __all__ = [
     "EditLog",
     "Edits",
     "GoodputThroughputs",
+    "HeldBack",
     "LpPolicy",
     "NodeInventory",
     "PlanChanges",

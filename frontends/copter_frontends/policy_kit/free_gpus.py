@@ -81,6 +81,13 @@ class FreeGpus:
                 free[node] = had + gpus
                 by_free[had + gpus][node] = None
 
+    def touch(self, shares: Shares) -> None:
+        """Return these GPUs and take them again: among nodes with equally many free GPUs, theirs come last."""
+        for node, _ in shares:
+            alike = self._by_free[self._free[node]]
+            del alike[node]
+            alike[node] = None
+
     def find(self, gpus: int) -> Shares | None:
         """Find room for a job on the fewest nodes, sorted by node id; None if there is none."""
         if gpus <= self._gpus_per_node:

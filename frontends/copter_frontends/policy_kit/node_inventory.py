@@ -117,6 +117,11 @@ class NodeInventory:
         for kind, nodes in self._by_type(allocation):
             self._free[kind].give(nodes)
 
+    def touch(self, allocation: Allocation) -> None:
+        """Do :meth:`give` and then :meth:`take` of GPUs that are taken."""
+        for kind, nodes in self._by_type(allocation):
+            self._free[kind].touch(nodes)
+
     def has_room(self, gpu_type: str, shares: Shares) -> bool:
         """Whether these nodes exist with their types and have enough free GPUs."""
         return self._free[gpu_type].has_room(shares)

@@ -19,6 +19,7 @@ from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.checks import check_round_s, require_gpus
 from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between
+from copter_frontends.policy_kit.held_back import HeldBack
 from copter_frontends.policy_kit.making_room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
@@ -112,15 +113,16 @@ class RoundPolicy(ABC):
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job; on an error none is added."""
         added, arrivals = list[str](), self._arrivals
-        try:
-            for job in jobs:
-                self.add_job(job)
-                added.append(job.id)
-        except Exception:
-            for job_id in reversed(added):
-                self.remove_job(job_id)
-            self._arrivals = arrivals
-            raise
+        with HeldBack():
+            try:
+                for job in jobs:
+                    self.add_job(job)
+                    added.append(job.id)
+            except Exception:
+                for job_id in reversed(added):
+                    self.remove_job(job_id)
+                self._arrivals = arrivals
+                raise
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Queue jobs, with what this class keeps of them; on an error none is queued."""
@@ -157,8 +159,9 @@ class RoundPolicy(ABC):
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
         for job_id in job_ids:
             self.job(job_id)
-        for job_id in dict.fromkeys(job_ids):
-            self.remove_job(job_id)
+        with HeldBack():
+            for job_id in dict.fromkeys(job_ids):
+                self.remove_job(job_id)
 
     def note_progress(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Store the ``progress`` of many jobs and return it; on an error, as in :meth:`update_job`, none is stored."""
@@ -227,8 +230,12 @@ class RoundPolicy(ABC):
         if allocation is None:
             self.pins.pop(job_id, None)
             return
-        self.nodes.check(job_id, allocation)
         before = self.held.get(job_id)
+        if before == allocation:
+            self.hold_again(job_id, allocation)
+            self.pins[job_id] = allocation
+            return
+        self.nodes.check(job_id, allocation)
         self.release(job_id)
         try:
             self.make_room(job_id, allocation)
@@ -348,6 +355,11 @@ class RoundPolicy(ABC):
         self.nodes.take(allocation)
         self.held[job_id] = allocation
         self.services.gpus[self.service[job_id].row] = allocation.gpus
+
+    def hold_again(self, job_id: str, allocation: Allocation) -> None:
+        """Release a job's GPUs and give it the same ones: it is then the last one that got GPUs."""
+        self.release(job_id)
+        self.hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
         """Release a job's GPUs, if it has any."""

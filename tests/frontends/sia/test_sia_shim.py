@@ -45,14 +45,18 @@ def placed(assignment: Assignment) -> dict[str, tuple[str, int]]:
     return {job: (places[column].gpu_type, places[column].gpus) for job, column in assignment.column.items()}
 
 
+def take_both(assignment: Assignment, columns: list[int]) -> bool:
+    return assignment.take_all(assignment.formulation.jobs.rows_of(["a", "b"]), np.array(columns))
+
+
 def test_many_columns_are_taken_together_or_not_at_all() -> None:
     form = policy_of(Job("a", "bert"), Job("b", "bert"), t4=(2, 4)).formulation
     four, eight = form.column_of["t4", 4], form.column_of["t4", 8]
     assignment = Assignment(form)
-    assert not assignment.take_all(["a", "b"], [four, eight])
+    assert not take_both(assignment, [four, eight])
     assert assignment.left.tolist() == [8]
     assert not assignment.column
-    assert assignment.take_all(["a", "b"], [four, four])
+    assert take_both(assignment, [four, four])
     assert assignment.left.tolist() == [0]
     assert placed(assignment) == {"a": ("t4", 4), "b": ("t4", 4)}
     assert not assignment.fits("a", form.column_of["t4", 1])
@@ -67,9 +71,9 @@ def test_quotas_are_taken_together_or_not_at_all() -> None:
     form = policy.formulation
     two, four = form.column_of["t4", 2], form.column_of["t4", 4]
     assignment = Assignment(form)
-    assert not assignment.take_all(["a", "b"], [two, four])
+    assert not take_both(assignment, [two, four])
     assert (assignment.left.tolist(), assignment.spare) == ([16], [4.0])
-    assert assignment.take_all(["a", "b"], [two, two])
+    assert take_both(assignment, [two, two])
     assert (assignment.left.tolist(), assignment.spare) == ([12], [0.0])
     assert not assignment.fits("a", form.column_of["t4", 1]), "there are GPUs, but not for this tenant"
 

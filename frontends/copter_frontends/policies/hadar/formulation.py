@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, repeat
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -277,7 +279,8 @@ class HadarFormulation:
         used = np.zeros(len(requests), dtype=bool)
         used[at] = True
         rows, having = np.full(len(requests), -1, dtype=np.intp), np.flatnonzero(used)
-        rows[having] = [index.get(requests[at], -1) for at in having.tolist()]  # type: ignore[call-overload]
+        ids = cast("list[str]", requests)  # or of requests that keep GPUs idle, which no job is
+        rows[having] = list(map(index.get, compress(ids, used.tolist()), repeat(-1)))
         row = rows[at]
         of_type = np.flatnonzero((row >= 0) & (column < kinds))
         x[row[of_type], column[of_type]] = value[of_type]
@@ -312,10 +315,11 @@ class HadarFormulation:
         own = (total > 0) & ((total != book.gpus[rows]) | (held.max(axis=1, initial=0) != total))
         there = ~np.isnan(book.sent[rows, 0])
         gone = []
-        for row, bundle, wanted, in_model in zip(rows.tolist(), held, own.tolist(), there.tolist(), strict=True):
+        had = np.fromiter((book.ids[row] in self._own for row in rows.tolist()), dtype=np.bool_, count=len(rows))
+        some = np.flatnonzero(own | had)
+        few = (rows[some].tolist(), held[some], own[some].tolist(), there[some].tolist())
+        for row, bundle, wanted, in_model in zip(*few, strict=True):
             job_id = book.ids[row]
-            if not wanted and job_id not in self._own:
-                continue
             after = bundle.tobytes() if wanted else None
             if in_model and self._own.get(job_id) != after:
                 gone.append(row)
@@ -383,12 +387,6 @@ class HadarFormulation:
             job_id = self.book.ids[row]
             own = job_id in self._own
             self.model.fix(job_id, len(self.types) if own else int(np.argmax(self.book.held[row])))
-
-    def objective_of(self, bundles: NDArray[np.int64]) -> float:
-        """Return the value of whole bundles, (n, types), at this round's values, less posted costs."""
-        if self.values is None:
-            raise RuntimeError("no plan has been valued yet: call refresh first")
-        return float(bundle_values(self.book, self.values, bundles).sum()) - self.posted_cost(bundles.sum(axis=0))
 
 
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:

@@ -24,12 +24,15 @@ class Holdings:
     ----------
     held, pins : dict of job id to Allocation
         Current allocations, and allocations of pinned jobs.
+    replaced : set of job ids
+        Jobs whose allocation has changed otherwise than by :meth:`adopt`, since the caller emptied the set.
     """
 
     def __init__(self, servers: Servers, formulation: HadarFormulation) -> None:
         self.servers, self.formulation = servers, formulation
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
+        self.replaced: set[str] = set()
 
     def adopt(self, now: dict[str, Allocation], changed: Collection[str]) -> None:
         """Store the allocations of a placement whose servers are already taken; only `changed` jobs are visited."""
@@ -55,6 +58,7 @@ class Holdings:
         """Release a job's GPUs, if it has any."""
         allocation = self.held.pop(job_id, None)
         if allocation is not None:
+            self.replaced.add(job_id)
             self.servers.give(allocation)
             self._tell(job_id, None)
 
@@ -93,6 +97,7 @@ class Holdings:
             if any(nodes.short_of(part) for part in parts):
                 self.release(other)
         self.servers.take(allocation)
+        self.replaced.add(job_id)
         self.held[job_id] = allocation
         self._tell(job_id, allocation)
 

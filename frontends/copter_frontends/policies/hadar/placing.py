@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from copter_frontends.policies.hadar.formulation import HadarFormulation, bundle_values
+from copter_frontends.policies.hadar.formulation import HadarFormulation
 from copter_frontends.policies.hadar.job_book import Ints
 from copter_frontends.policies.hadar.servers import Servers
 from copter_frontends.policies.hadar.shim import Draft
@@ -52,8 +52,11 @@ def place(
     objective = placement.carry_out(draft, spread_cost, wanted)
     if wanted is None:
         stay = Draft(draft.formulation, draft.prices)
-        stay.keep()
-        if stay.value() > objective:
+        if draft.stay is None:
+            stay.keep()
+            draft.stay = stay.value()
+        if draft.stay > objective:
+            stay.keep()
             placement.undo()
             objective = placement.carry_out(stay, spread_cost)
             return placement.now, objective, True, placement.changed
@@ -142,8 +145,7 @@ class Placement:
             if not allocation.mixture and self.servers.is_spread(allocation):
                 kind = self.servers.types.index(allocation.gpu_type)
                 lost += spread_cost * float(values.pure[row, kind])
-        worth = float(bundle_values(book, values, draft.bundles).sum())
-        return worth - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
+        return draft.worth() - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
 
     def _servers_for(self, draft: Draft, row: int, spread_cost: float) -> Allocation:
         """Return servers for a bundle; if it would be spread, possibly those of another, unspread type of larger
@@ -172,7 +174,6 @@ class Placement:
             other[q] = gpus
             instead = self.servers.find(other.tolist(), rates)
             if not self.servers.is_spread(instead):
-                draft.left += bundle - other
-                draft.bundles[row] = other
+                draft.replace(row, other)
                 return instead
         return result

@@ -26,6 +26,7 @@ from copter_frontends.policies.hadar.stragglers import Stragglers
 from copter_frontends.policies.hadar.utility import AverageJct, Utility, positive
 from copter_frontends.policy_kit import (
     EditClock,
+    HeldBack,
     LpPolicy,
     StageClock,
     Throughputs,
@@ -182,7 +183,7 @@ class HadarPolicy(LpPolicy):
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job; on an error none is added."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             restarts_s = [self._restart_of(job) for job in jobs]  # NaN: the round's
             self.formulation.add_jobs(jobs, self.throughputs, restarts_s)
 
@@ -237,7 +238,7 @@ class HadarPolicy(LpPolicy):
 
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             self.formulation.remove_jobs(job_ids)
             self.holdings.remove_jobs(job_ids)
             self.stragglers.forget(job_ids)
@@ -355,7 +356,8 @@ class HadarPolicy(LpPolicy):
         self.holdings.adopt(now, changed)
         clock.end("place")
         before, self._planned = self._planned, dict(now)
-        plan = plan_between(before, now, objective, bound, self.formulation.scale)
+        among, self.holdings.replaced = self.holdings.replaced | changed, set()
+        plan = plan_between(before, now, objective, bound, self.formulation.scale, among)
         return replace(
             plan,
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),

@@ -180,10 +180,8 @@ def _with_moves(
     moving, apart = terms.moving(book.restart_s)[:, None], 1.0 - terms.spread_cost
     pure = np.where(valid, worth * moving, NO_VALUE)
     mixed = np.where(valid, worth * moving * apart, NO_VALUE)
-    slowest = np.where(book.held > 0, rate, np.inf).min(axis=1, initial=np.inf)
-    holds = np.isfinite(slowest)
     own = np.zeros(n)
-    rows = np.flatnonzero(holds)
+    rows = np.flatnonzero(book.held.any(axis=1))
     if len(rows):
         at = np.argmin(np.where(book.held[rows] > 0, rate[rows], np.inf), axis=1)
         own[rows] = np.maximum(worth[rows, at], 0.0) * np.where(book.spread[rows], apart, 1.0)
@@ -191,7 +189,7 @@ def _with_moves(
         which, kind = np.nonzero(kept)
         pure[rows[which], kind] = own[rows[which]]
     column = np.where(valid, np.where(terms.capacity >= book.gpus[:, None], pure, mixed), NO_VALUE)
-    for row in np.flatnonzero((valid & ~has_room).any(axis=1)).tolist():
+    for row in () if has_room.all() else np.flatnonzero((valid & ~has_room).any(axis=1)).tolist():
         fits = has_room[row] & valid[row]
         for q in np.flatnonzero(valid[row] & ~has_room[row]).tolist():
             under = fits & (rate[row] <= rate[row, q])

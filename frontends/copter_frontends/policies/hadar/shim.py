@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from copter import LinearProgram
 from copter.highs.milp import branch_and_bound
-from copter_frontends.policies.hadar.formulation import HadarFormulation, Shares
+from copter_frontends.policies.hadar.formulation import HadarFormulation, Shares, bundle_values
 from copter_frontends.policies.hadar.job_book import Floats, Ints
 from copter_frontends.policies.hadar.round_values import RoundValues, eligible_gpus
 from copter_frontends.policies.hadar.threshold_form import Choices, ThresholdForm
@@ -64,14 +64,15 @@ class HadarShim:
         best = draft
         kept = Draft(formulation, prices)
         kept.keep()
-        value = best.value()
-        if kept.value() > value:
+        value, stay = best.value(), kept.value()
+        if stay > value:
             kept.fill()
             best, value = kept, kept.value()
         if bound - value > self.core_gap * abs(bound):
             settled = self._settled(formulation, shares, prices, bound, value, time_limit_s)
             if settled.value() > value:
                 best = settled
+        best.stay = stay
         return best, fractional
 
     def _settled(
@@ -114,7 +115,13 @@ class HadarShim:
 
 
 class Draft:
-    """A plan under construction: GPUs of each type for every job, and the remaining GPUs."""
+    """A plan under construction: GPUs of each type for every job, and the remaining GPUs.
+
+    Attributes
+    ----------
+    stay : float or None
+        Value of the plan that keeps all GPUs as they are, if it has been found beside this one.
+    """
 
     def __init__(self, formulation: HadarFormulation, prices: Floats) -> None:
         if formulation.values is None:
@@ -127,6 +134,8 @@ class Draft:
         self.bundles: Ints = np.zeros((len(self.book), len(formulation.types)), dtype=np.int64)
         self.idle: Bools = np.ones(len(self.book), dtype=bool)
         self.refused: set[tuple[int, bytes]] = set()
+        self.stay: float | None = None
+        self._worth_of: float | None = None  # of the bundles, until one changes
 
     @classmethod
     def of(cls, formulation: HadarFormulation, prices: Floats, bundles: Mapping[int, Ints]) -> Draft:
@@ -143,6 +152,7 @@ class Draft:
         if not bundle.any() or bool((bundle > self.left).any()):
             return False
         self.left -= bundle
+        self._worth_of = None
         self.bundles[row] = bundle
         self.idle[row] = False
         return True
@@ -151,12 +161,25 @@ class Draft:
         """Release a job's GPUs and do not offer it the same again."""
         self.refused.add((row, self.bundles[row].tobytes()))
         self.left += self.bundles[row]
+        self._worth_of = None
         self.bundles[row] = 0
         self.idle[row] = True
 
     def value(self) -> float:
         """Return the objective value of the plan."""
-        return self.formulation.objective_of(self.bundles)
+        return self.worth() - self.formulation.posted_cost(self.bundles.sum(axis=0))
+
+    def worth(self) -> float:
+        """Return the worth of all bundles."""
+        if self._worth_of is None:
+            self._worth_of = float(bundle_values(self.book, self.values, self.bundles).sum())
+        return self._worth_of
+
+    def replace(self, row: int, bundle: Ints) -> None:
+        """Give a job another bundle, of GPUs that remain."""
+        self.left += self.bundles[row] - bundle
+        self._worth_of = None
+        self.bundles[row] = bundle
 
     def choices(self, rows: NDArray[np.intp]) -> Choices:
         """Return the options of the jobs in these rows: held GPUs, rates and worths by type."""
@@ -199,6 +222,7 @@ class Draft:
         wanted = book.held[rows].sum(axis=0)
         if bool((wanted <= self.left).all()):
             self.left -= wanted
+            self._worth_of = None
             self.bundles[rows] = book.held[rows]
             self.idle[rows] = False
             return
@@ -253,6 +277,7 @@ class Draft:
         allowed = (wanted <= self.left).all()
         if allowed:
             self.left -= wanted
+            self._worth_of = None
             self.bundles[rows, kinds] = gpus
             self.idle[rows] = False
             return

@@ -266,10 +266,17 @@ class Draft:
         """Return what a placed job has, with its worth."""
         had = self.placed[job]
         if isinstance(had, Present):
-            if self._value_kept is None:
-                self._value_kept = dict(zip(self.kept, chain.from_iterable(self._kept_values), strict=True))
-            had = self.placed[job] = Placed(had.kind, had.gpus, had.shares, self._value_kept[job])
+            had = self.placed[job] = Placed(had.kind, had.gpus, had.shares, self.value_of(job))
         return had
+
+    def value_of(self, job: str) -> float:
+        """Return what a placed job's GPUs are worth."""
+        had = self.placed[job]
+        if isinstance(had, Placed):
+            return had.value
+        if self._value_kept is None:
+            self._value_kept = dict(zip(self.kept, chain.from_iterable(self._kept_values), strict=True))
+        return self._value_kept[job]
 
     def _note(self, job: str, placed: Placed) -> None:
         """Enter a job that has been given GPUs."""

@@ -23,9 +23,10 @@ from copter_frontends.policies.hops.server_groups import ServerGroups
 from copter_frontends.policies.hops.shim import HopsShim
 from copter_frontends.policies.hops.standings import Standings
 from copter_frontends.policies.hops.throughputs import ModelledThroughputs, PlacedThroughputs
-from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
+from copter_frontends.policy_kit import Choice, HeldBack, LpPolicy, RoundPolicy, StageClock
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
+USUAL = frozenset(("progress", "restarts"))  # what the policy is told of most jobs
 TOLD_BIN, LEARNED_BIN = 0.05, 0.1  # relative widths of speed bins, for given and for learned speeds
 
 
@@ -153,16 +154,17 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Do :meth:`add_job` for each job; on an error none is added."""
         self._regroup()
         groups, noted = self.groups, list[str]()
-        try:
-            for job in jobs:
-                if job.id not in self.jobs and job.id not in self.book.offers:  # the queue refuses the others
-                    self.book.add(job, groups)
-                    noted.append(job.id)
-            self.enqueue(jobs)
-        except BaseException:  # Ctrl-C too
-            for job_id in noted:
-                self.book.remove(job_id)
-            raise
+        with HeldBack():
+            try:
+                for job in jobs:
+                    if job.id not in self.jobs and job.id not in self.book.offers:  # the queue refuses the others
+                        self.book.add(job, groups)
+                        noted.append(job.id)
+                self.enqueue(jobs)
+            except Exception:
+                for job_id in noted:
+                    self.book.remove(job_id)
+                raise
 
     def require_room(self, jobs: Sequence[Job]) -> None:
         """Do nothing: the book has refused jobs for which the present servers have no room."""
@@ -197,13 +199,15 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """Call :meth:`update_job` for each job; a job's progress alone, the usual case, is only stored."""
+        """Call :meth:`update_job` for each job; progress and restarts alone, the usual case, are only stored."""
         for job_id, facts in told.items():
-            progress, had = facts.get("progress"), self.service.get(job_id)
-            if had is not None and len(facts) == 1 and type(progress) is float and 0.0 <= progress <= 1.0:
-                had.progress = progress
-            else:
+            progress, restarts, had = facts.get("progress"), facts.get("restarts"), self.service.get(job_id)
+            usual = progress is None or (type(progress) is float and 0.0 <= progress <= 1.0)
+            usual = usual and (restarts is None or (type(restarts) is int and restarts >= 0))
+            if had is None or not usual or not facts.keys() <= USUAL:
                 self.update_job(job_id, **facts)
+            elif progress is not None:
+                had.progress = progress
 
     def update_progress(self, progress: Mapping[str, float]) -> None:
         """Store the progress of many jobs; on an error none is stored."""
@@ -226,6 +230,13 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Take away a job's GPUs, if it has any."""
         self._presence.forget((job_id,))
         super().release(job_id)
+
+    def hold_again(self, job_id: str, allocation: Allocation) -> None:
+        """Give a job the GPUs that it has anew."""
+        del self.held[job_id]
+        self.held[job_id] = allocation
+        self.nodes.touch(allocation)
+        self._presence.renew(job_id)
 
     def hold_all(self, given: Mapping[str, Allocation]) -> None:
         """Give many jobs GPUs that are free."""

@@ -27,14 +27,22 @@ class Presence:
     def __init__(self, book: JobBook, stay_bonus: float) -> None:
         self.book, self.stay_bonus = book, stay_bonus
         self._made: dict[str, Present] = {}
+        self._spare: dict[str, Present] = {}  # of jobs that hold the same GPUs anew
         self._groups: ServerGroups | None = None
         self._changes = -1  # of the book, when the entries were made
 
     def forget(self, job_ids: Iterable[str]) -> None:
         """Note that jobs have lost their GPUs, or have others."""
-        made = self._made
+        made, spare = self._made, self._spare
         for job_id in job_ids:
             made.pop(job_id, None)
+            spare.pop(job_id, None)
+
+    def renew(self, job_id: str) -> None:
+        """Note that a job holds the same GPUs anew."""
+        known = self._made.pop(job_id, None)
+        if known is not None:
+            self._spare[job_id] = known
 
     def of(self, held: dict[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups) -> Mapping[str, Present]:
         """Return the entries of all jobs that have GPUs, in the order of `held`; only unknown ones are made.
@@ -43,10 +51,12 @@ class Presence:
         """
         if self._groups is not groups or self._changes != self.book.changes:
             self._made.clear()
+            self._spare.clear()
             self._groups, self._changes = groups, self.book.changes
         fresh = list(takewhile(lambda job_id: job_id not in self._made, reversed(held)))
         for job_id in reversed(fresh):
-            self._made[job_id] = self._present(jobs[job_id], held[job_id], groups)
+            known = self._spare.pop(job_id, None)
+            self._made[job_id] = known or self._present(jobs[job_id], held[job_id], groups)
         return self._made
 
     def _present(self, job: Job, held: Allocation, groups: ServerGroups) -> Present:

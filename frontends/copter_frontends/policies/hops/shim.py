@@ -201,12 +201,13 @@ def swap(draft: Draft) -> bool:
     """Replace a job by an idle job that is worth more on its server, using the server's free GPUs too."""
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
+    free, tables = draft.free, [best.get(g) for g in draft.groups.group.tolist()]  # by server
     for job, had in draft.placed.items():
         if had.kind == PACKED and job not in draft.fixed:
             server = had.shares[0][0]
-            table = best.get(int(draft.groups.group[server]))
+            table = tables[server]
             if table is not None:
-                more = table[min(had.gpus + draft.free[server], len(table) - 1)][0] - draft.at(job).value
+                more = table[min(had.gpus + free[server], len(table) - 1)][0] - draft.value_of(job)
                 if more > 1e-9:
                     trades.append((-more, job))
     done = False

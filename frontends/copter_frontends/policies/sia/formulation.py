@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import compress, repeat
+from collections.abc import Collection, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from copter_frontends.vocabulary import (
 from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
 
 Floats = NDArray[np.float64]
+Standing = tuple[list[JobState], list[tuple[int, int, int, Floats, Floats]], NDArray[Any], set[str], dict[str, int]]
 
 TIE_STEP = 1e-4  # value of one position in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # steps for staying: more than all preferences of types and sizes together, which are 4
@@ -44,6 +46,7 @@ TIE_SPREAD, TIE_TURN = (
 # factor between priority classes; for p < 0 it exceeds the ratio of any two values of one class (S9)
 PRIORITY_FACTOR = 100.0
 NO_VALUES, NO_COLUMNS = np.zeros(0), np.zeros(0, dtype=np.int32)
+LIVE_BASE = attrgetter("live_base")
 LEAST_FACTOR = 1e-3  # jobs with smaller restart factors are sent as whole arrays, not as a scale
 
 
@@ -238,6 +241,23 @@ class SiaFormulation:
             self._joining.fix(job_id, IDLE if column == IDLE else self._column_of(job_id, state, column))
             state.pinned = self.jobs.numbers["pinned"][state.row] = column
 
+    def standing(self, job_ids: Collection[str]) -> Standing:
+        """Return where jobs stand, for :meth:`put_back`; raises UnknownJobError."""
+        states = self.jobs.states(job_ids)
+        each = [(s.column, s.pinned, s.most_gpus, s.base, s.live_base) for s in states]
+        numbers = self.jobs.numbers_of(np.array([state.row for state in states], dtype=np.int64))
+        return states, each, numbers, self.stranded.intersection(job_ids), self._joining.fixing
+
+    def put_back(self, standing: Standing) -> None:
+        """Undo :meth:`pin` and :meth:`place` of jobs since :meth:`standing`."""
+        states, each, numbers, stranded, self._joining.fixing = standing
+        for state, (column, pinned, most_gpus, base, live_base) in zip(states, each, strict=True):
+            state.column, state.pinned, state.most_gpus = column, pinned, most_gpus
+            state.base, state.live_base = base, live_base
+        rows = self.jobs.rows_of([state.job.id for state in states])
+        self.jobs.put(rows, numbers)
+        self.stranded |= stranded
+
     def place(self, job_id: str, column: int) -> None:
         """Set a job's current configuration (IDLE: none)."""
         state = self.state(job_id)
@@ -253,18 +273,15 @@ class SiaFormulation:
                 self._rebase(state)
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
-        """Set every job's current configuration; absent jobs have none."""
-        jobs, numbers = self.jobs, self.jobs.numbers
-        columns = np.fromiter(map(column_of.get, jobs, repeat(IDLE)), dtype=np.int64, count=len(jobs))
-        every, ids = jobs.rows(), list(jobs)
-        differ = np.flatnonzero(numbers["column"][every] != columns)
-        names = [ids[place] for place in differ.tolist()]
-        moved = [(name, jobs[name], column) for name, column in zip(names, columns[differ].tolist(), strict=True)]
+        """Do :meth:`place` for many jobs whose configuration changes."""
+        numbers = self.jobs.numbers
+        states = self.jobs.states(column_of)
+        moved = [(state.job.id, state, column) for state, column in zip(states, column_of.values(), strict=True)]
         if self.semantics.growth is not None and self.estimator is None:  # the growth limit may change bases
             for job_id, _, column in moved:
                 self.place(job_id, column)
             return
-        rows, changes = every[differ], []
+        rows, changes = [state.row for state in states], []
         for job_id, state, column in moved:
             if column == IDLE:
                 changes.append((IDLE, IDLE, 0.0))
@@ -369,7 +386,7 @@ class SiaFormulation:
         outdated = ~clamped & (numbers["clamped"] | numbers["rebased"])
         numbers["factor"], numbers["scale"], numbers["offset"], numbers["clamped"] = factors, scale, offset, clamped
         self._send_whole(jobs, numbers, np.flatnonzero(clamped))
-        self._send_bases(jobs, numbers, np.flatnonzero(outdated))
+        self._send_bases(jobs, rows, numbers, np.flatnonzero(outdated))
         numbers["own_value"] = own = self._own_values(numbers)
         numbers["stale"] = numbers["rebased"] = False
         self.jobs.put(rows, numbers)
@@ -378,10 +395,12 @@ class SiaFormulation:
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
         self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
 
-    def _send_bases(self, jobs: Sequence[str], numbers: NDArray[Any], which: NDArray[np.int64]) -> None:
+    def _send_bases(
+        self, jobs: Sequence[str], rows: NDArray[np.int64], numbers: NDArray[Any], which: NDArray[np.int64]
+    ) -> None:
         """Send the bases of some of the jobs, one array for those that are alike."""
         places, offset = which.tolist(), numbers["offset"]
-        bases = [self.jobs[jobs[at]].live_base for at in places]
+        bases = list(map(LIVE_BASE, self.jobs.states_at(rows[which])))
         for at in np.flatnonzero(numbers["holed"][which]).tolist():
             place = places[at]
             bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])

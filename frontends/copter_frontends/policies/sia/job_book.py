@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,7 @@ class JobBook(dict[str, JobState]):
     def __init__(self) -> None:
         super().__init__()
         self._row_of: dict[str, int] = {}  # of every job, in the order of arrival
+        self._at: list[JobState | None] = [None] * LEAST_ROWS  # by row
         self._rows: Ints = np.zeros(0, dtype=np.int64)  # its values, but for those that came or went since
         self._came: list[int] = []
         self._gone: list[int] = []
@@ -163,6 +164,7 @@ class JobBook(dict[str, JobState]):
         while len(self._free) < count:
             many = len(self._numbers)
             self._numbers = np.concatenate((self._numbers, np.zeros(many, dtype=NUMBERS)))
+            self._at += [None] * many
             self._free = [*range(2 * many - 1, many - 1, -1), *self._free]
         return self._free[: -count - 1 : -1]
 
@@ -172,9 +174,10 @@ class JobBook(dict[str, JobState]):
         if rows != self.new_rows(len(rows)):
             raise ValueError(f"rows {rows} are not those that were given last")
         del self._free[len(self._free) - len(rows) :]
-        for row in rows:
+        for row, state in zip(rows, states, strict=True):
             self._rebased.pop(row, None)
             self._restarts.pop(row, None)
+            self._at[row] = state
         words(self._numbers)[rows] = words(numbers)
         ids = [state.job.id for state in states]
         self.update(zip(ids, states, strict=True))
@@ -189,6 +192,7 @@ class JobBook(dict[str, JobState]):
         row = self._row_of.pop(job_id)
         if self._came:
             self.rows()
+        self._at[row] = None
         self._free.append(row)
         self._gone.append(row)
 
@@ -209,6 +213,10 @@ class JobBook(dict[str, JobState]):
     def put(self, rows: Ints, numbers: NDArray[Any]) -> None:
         """Write the numbers of some rows, as :meth:`numbers_of` returns them."""
         words(self.numbers)[rows] = words(numbers)
+
+    def states_at(self, rows: Ints) -> list[JobState]:
+        """Return the states of the jobs of some rows."""
+        return cast("list[JobState]", list(map(self._at.__getitem__, rows.tolist())))
 
     def rows_of(self, job_ids: Collection[str]) -> Ints:
         """Return the rows of some jobs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,15 @@ class Joining:
     def fix(self, job_id: str, column: int) -> None:
         """Fix a job to one of its own columns; a negative one frees it."""
         self._fixing[job_id] = column
+
+    @property
+    def fixing(self) -> dict[str, int]:
+        """Columns to which jobs are to be fixed, or a negative number for those to be freed; may be set."""
+        return dict(self._fixing)
+
+    @fixing.setter
+    def fixing(self, columns: Mapping[str, int]) -> None:
+        self._fixing = dict(columns)
 
     def carry_out(self) -> None:
         """Update the model: removals first, so that ids can return, then one call per template, then pins."""

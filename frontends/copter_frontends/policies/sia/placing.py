@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from copter_frontends.placement import PlacementError, Placer
 from copter_frontends.policies.sia.reservations import Reservations
-from copter_frontends.policies.sia.shim import Assignment, as_plan, fill
+from copter_frontends.policies.sia.shim import Assignment, as_changes, as_plan, fill
 from copter_frontends.vocabulary import Allocation
 
 
@@ -16,8 +16,10 @@ def place(
     reservations: Reservations,
     held: Mapping[str, Allocation],
     pins: Mapping[str, Allocation],
-) -> dict[str, Allocation]:
-    """Return allocations by job id; a job without room beside pinned jobs gets its next best configuration.
+    replaced: Iterable[str],
+) -> tuple[dict[str, Allocation], Collection[str] | None]:
+    """Return allocations by job id, and the jobs whose allocation may have changed (None: all); a job without room
+    beside pinned jobs gets its next best configuration.
 
     Parameters
     ----------
@@ -28,17 +30,24 @@ def place(
         Determine which jobs, besides the pinned ones, keep their nodes.
     held, pins : mapping of job id to Allocation
         Current allocations, and allocations of pinned jobs.
+    replaced : iterable of job ids
+        Jobs whose current allocation is not that of the last placement.
 
     Raises
     ------
     PlacementError
         If a pinned job does not fit on its nodes.
     """
-    refused = False
+    refused, looked_at = False, set(replaced)
     while True:
-        fixed = reservations.in_place(assignment.column, held, pins)
+        fixed = reservations.in_place(assignment, held, pins)
+        changes = as_changes(assignment, looked_at)
+        looked_at |= changes.keys()
         try:
-            placed = placer.place(as_plan(assignment), held, fixed)[0]
+            found: tuple[dict[str, Allocation], Collection[str] | None] | None
+            found = placer.place_changes(changes, held, fixed)
+            if found is None:
+                found = placer.place(as_plan(assignment), held, fixed)[0], None
         except PlacementError as error:
             if error.job_id is None or error.job_id in fixed:
                 raise
@@ -48,4 +57,4 @@ def place(
             continue
         if refused:
             assignment.evaluate()
-        return placed
+        return found

@@ -26,6 +26,7 @@ from copter_frontends.policies.sia.shim import integer_assignment, round_solutio
 from copter_frontends.policies.sia.time_sharing import TimeSharing, Turns
 from copter_frontends.policy_kit import (
     EditClock,
+    HeldBack,
     LpPolicy,
     StageClock,
     by_deadline,
@@ -126,6 +127,7 @@ class SiaPolicy(LpPolicy):
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self._pinned_gpus: dict[str, int] = {}  # GPUs of pinned jobs by node
+        self._replaced: set[str] = set()  # jobs that no longer hold what the last plan gave them
         self.edit_clock = EditClock()
 
     @property
@@ -141,7 +143,7 @@ class SiaPolicy(LpPolicy):
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Do :meth:`add_job` for each job; on an error none is added."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             form, added, arrivals = self.formulation, list[str](), self.formulation.arrivals
             together = all(job.reservation is None for job in jobs)  # a reservation is checked beside those before it
             try:
@@ -152,7 +154,7 @@ class SiaPolicy(LpPolicy):
                     for job in some:
                         self.reservations.add(job)
                         added.append(job.id)
-            except BaseException:  # Ctrl-C too
+            except Exception:
                 self.remove_jobs(added)
                 form.arrivals = arrivals
                 raise
@@ -191,8 +193,9 @@ class SiaPolicy(LpPolicy):
 
     def remove_jobs(self, job_ids: Sequence[str]) -> None:
         """Do :meth:`remove_job` for each job; if one is unknown, none is removed."""
-        with self.edit_clock:
+        with HeldBack(), self.edit_clock:
             self.formulation.remove_jobs(job_ids)
+            self._replaced.update(job_ids)
             for job_id in job_ids:
                 self.held.pop(job_id, None)
                 if job_id in self.pins:
@@ -235,6 +238,7 @@ class SiaPolicy(LpPolicy):
             self.formulation.remove_gpus(gpu_type, count)
             for job_id in jobs_on(doomed, self.held):
                 del self.held[job_id]
+                self._replaced.add(job_id)
                 self.formulation.place(job_id, IDLE)
 
     def set_quota(self, tenant: str, gpus: int) -> None:
@@ -267,19 +271,31 @@ class SiaPolicy(LpPolicy):
         self.pin_jobs({job_id: allocation})
 
     def pin_jobs(self, pins: Mapping[str, Allocation | None]) -> None:
-        """Do :meth:`pin` for one job after the other."""
-        with self.edit_clock:
-            for job_id, allocation in pins.items():
-                if allocation is None:
-                    self.reservations.unpin(job_id)
-                    self._set_pin(job_id, None)
-                    continue
-                self._check_pin(job_id, allocation)
-                column = self.formulation.column_for(job_id, allocation)
-                self.formulation.pin(job_id, column)
-                self.formulation.place(job_id, column)
-                self._set_pin(job_id, allocation)
-                self.held[job_id] = allocation
+        """Do :meth:`pin` for one job after the other; on an error none is pinned or let go."""
+        with HeldBack(), self.edit_clock:
+            standing = self.formulation.standing(pins)
+            self._replaced.update(pins)
+            before = {job_id: (self.pins.get(job_id), self.held.get(job_id)) for job_id in pins}
+            try:
+                for job_id, allocation in pins.items():
+                    if allocation is None:
+                        self.reservations.unpin(job_id)
+                        self._set_pin(job_id, None)
+                        continue
+                    self._check_pin(job_id, allocation)
+                    column = self.formulation.column_for(job_id, allocation)
+                    self.formulation.pin(job_id, column)
+                    self.formulation.place(job_id, column)
+                    self._set_pin(job_id, allocation)
+                    self.held[job_id] = allocation
+            except Exception:
+                self.formulation.put_back(standing)
+                for job_id, (pin, held) in before.items():
+                    self._set_pin(job_id, pin)
+                    self.held.pop(job_id, None)
+                    if held is not None:
+                        self.held[job_id] = held
+                raise
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -305,12 +321,13 @@ class SiaPolicy(LpPolicy):
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         clock.end("shim")
-        now = place(assignment, self.placer, self.reservations, self.held, self.pins)
+        now, touched = place(assignment, self.placer, self.reservations, self.held, self.pins, self._replaced)
         clock.end("place")
         before, self.held = self.held, now
-        self.formulation.place_all(assignment.column)
+        self._replaced = set()
+        self.formulation.place_all(assignment.changed())
         self.turns.note(now_s, now)
-        plan = plan_between(before, now, assignment.objective, solution.bound)
+        plan = plan_between(before, now, assignment.objective, solution.bound, among=touched)
         return replace(
             plan,
             prices={name: solution.price(name) for name in self.formulation.types},

@@ -108,12 +108,12 @@ class Reservations:
         there = [int(at) for at in state.columns if values[at] > 0 and fixed.fits(job_id, int(at))]
         return max(there, key=lambda at: float(values[at]), default=IDLE)
 
-    def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
+    def in_place(self, assignment: Assignment, held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
         """Return the jobs that keep exactly their current nodes."""
         keep = set(pins)
         for job_id in self.jobs:
-            had, column = held.get(job_id), column_of.get(job_id)
-            if had is not None and column is not None:
+            had, column = held.get(job_id), int(assignment.by_row[self.formulation.jobs[job_id].row])
+            if had is not None and column != IDLE:
                 place = self.formulation.configurations[column]
                 keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()
         return keep

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import filterfalse
+from collections.abc import Iterable, Mapping
+from itertools import compress
 from math import fsum
 
 import numpy as np
@@ -25,6 +25,8 @@ class Assignment:
 
     Attributes
     ----------
+    by_row : int64 array (rows,)
+        Column of each row of the job book; IDLE for jobs without GPUs, and rows without a job.
     full : bool array (n,)
         Configurations for which no node has room.
     """
@@ -35,9 +37,29 @@ class Assignment:
             [int(formulation.model.count(name)) for name in formulation.types], dtype=np.int64
         )
         self.spare: list[float] = [float(formulation.model.count(row.key)) for row in formulation.rows]
-        self.column: dict[str, int] = {}
+        self.by_row: NDArray[np.int64] = np.full(len(formulation.jobs.numbers), IDLE, dtype=np.int64)
         self.full = np.zeros(len(formulation.gpus), dtype=bool)
         self.objective = 0.0
+
+    @property
+    def column(self) -> dict[str, int]:
+        """Columns by job id, of the jobs with GPUs."""
+        jobs = self.formulation.jobs
+        columns = self.by_row[jobs.rows()]
+        having = columns != IDLE
+        return dict(zip(compress(jobs, having.tolist()), columns[having].tolist(), strict=True))
+
+    def has(self, job_id: str) -> bool:
+        """Whether a job has GPUs."""
+        return bool(self.by_row[self.formulation.jobs[job_id].row] != IDLE)
+
+    def changed(self) -> dict[str, int]:
+        """Return the columns, by job id, of jobs whose column is not their present one."""
+        jobs = self.formulation.jobs
+        rows = jobs.rows()
+        columns = self.by_row[rows]
+        other = columns != jobs.numbers["column"][rows]
+        return dict(zip(compress(jobs, other.tolist()), columns[other].tolist(), strict=True))
 
     def fits(self, job_id: str, column: int) -> bool:
         """Whether every resource has enough units left for the column."""
@@ -49,29 +71,32 @@ class Assignment:
     def take(self, job_id: str, column: int) -> None:
         """Give a job a configuration."""
         self._change_left(job_id, column, -1)
-        self.column[job_id] = column
+        self.by_row[self.formulation.jobs[job_id].row] = column
 
-    def take_all(self, job_ids: Sequence[str], columns: Sequence[int]) -> bool:
-        """Give many jobs their configurations if all fit together; otherwise return False and change nothing."""
-        form, chosen = self.formulation, np.array(columns, dtype=np.int64)
+    def take_all(self, rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> bool:
+        """Give the jobs of many rows their configurations if all fit together; otherwise return False and change
+        nothing.
+        """
+        form = self.formulation
         used = np.bincount(form.kind[chosen], weights=form.gpus[chosen], minlength=len(self.left))
         if (used > self.left).any():
             return False
         if self.spare:
             spare = list(self.spare)
-            for job_id, column in zip(job_ids, columns, strict=True):
-                for at in form.jobs[job_id].rows:
+            for state, column in zip(form.jobs.states_at(rows), chosen.tolist(), strict=True):
+                for at in state.rows:
                     spare[at] -= float(form.rows[at].usage[column])
             if min(spare) < 0:
                 return False
             self.spare = spare
         self.left -= used.astype(np.int64)
-        self.column.update(zip(job_ids, columns, strict=True))
+        self.by_row[rows] = chosen
         return True
 
     def give_back(self, job_id: str) -> int:
         """Release a job's GPUs; returns its previous column."""
-        column = self.column.pop(job_id)
+        row = self.formulation.jobs[job_id].row
+        column, self.by_row[row] = int(self.by_row[row]), IDLE
         self._change_left(job_id, column, 1)
         return column
 
@@ -92,12 +117,12 @@ class Assignment:
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
         jobs, book = self.formulation.jobs, self.formulation.jobs.numbers
-        column = np.fromiter(self.column.values(), dtype=np.int64, count=len(self.column))
-        rows = jobs.rows_of(self.column)
-        kept = (book["column"][rows] == column) & ~book["stale"][rows]
-        values, ids = book["own_value"][rows[kept]].tolist(), list(self.column)
-        others = np.flatnonzero(~kept)
-        values += self.formulation.values_of([ids[at] for at in others.tolist()], column[others]).tolist()
+        every = jobs.rows()
+        columns = self.by_row[every]
+        kept = (columns != IDLE) & (book["column"][every] == columns) & ~book["stale"][every]
+        values = book["own_value"][every[kept]].tolist()
+        others = (columns != IDLE) & ~kept
+        values += self.formulation.values_of(list(compress(jobs, others.tolist())), columns[others]).tolist()
         self.objective = fsum(values)  # exact, so that equal plans have equal values in any order
         return self.objective
 
@@ -130,35 +155,36 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
     """Assign pinned jobs, whole columns, then for each fractional job its heaviest column that fits (thesis 4.4.1)."""
     result, jobs = Assignment(formulation), formulation.jobs
     requests, owner, local, values = solution.by_column()
-    book = jobs.numbers
-    if (book["pinned"][jobs.rows()] == IDLE).all():  # jobs that get nothing are not looked up
-        some = np.flatnonzero(values > SUPPORT)
-        used, owner = np.unique(owner[some], return_inverse=True)
-        local, values, requests = local[some], values[some], [requests[at] for at in used.tolist()]
-    names = list(map(str, requests))
-    rows = jobs.rows_of(names)
-    free = book["pinned"][rows] == IDLE
-    for at in np.flatnonzero(~free).tolist():
-        result.take(names[at], int(book["pinned"][rows[at]]))
+    book, every = jobs.numbers, jobs.rows()
+    some = values > SUPPORT
+    owner, local, values = owner[some], local[some], values[some]
+    used = np.zeros(len(requests), dtype=bool)
+    used[owner] = True  # jobs that get nothing are not looked up
+    rows = np.full(len(requests), IDLE, dtype=np.int64)
+    rows[used] = jobs.rows_of(list(compress(map(str, requests), used.tolist())))
+    pinned = book["pinned"][every] != IDLE
+    for job_id, column in zip(compress(jobs, pinned.tolist()), book["pinned"][every[pinned]].tolist(), strict=True):
+        result.take(job_id, column)
+    free = used & (book["pinned"][rows] == IDLE)
     whole = np.flatnonzero((values >= WHOLE) & free[owner])
     having = rows[owner[whole]]
-    ids, chosen = [names[at] for at in owner[whole].tolist()], book["column"][having]
+    chosen = book["column"][having]
     for at in np.flatnonzero(book["own_local"][having] != local[whole]).tolist():  # columns that the jobs do not have
-        chosen[at] = jobs[ids[at]].columns[local[whole[at]]]
-    if result.take_all(ids, chosen.tolist()):
-        free[owner[whole]] = False
-    else:
-        for job_id, column in zip(ids, chosen.tolist(), strict=True):
+        chosen[at] = jobs[str(requests[owner[whole[at]]])].columns[local[whole[at]]]
+    if not result.take_all(having, chosen):
+        for at, column in zip(owner[whole].tolist(), chosen.tolist(), strict=True):
+            job_id = str(requests[at])
             if result.fits(job_id, column):
                 result.take(job_id, column)
-        free = np.array([name not in result.column for name in names], dtype=bool)
+    free &= result.by_row[rows] == IDLE
     partial: list[tuple[float, float, str, int]] = []
-    support = np.flatnonzero((values > SUPPORT) & free[owner])
+    support = np.flatnonzero(free[owner])
     for job, at, value in zip(owner[support].tolist(), local[support].tolist(), values[support].tolist(), strict=True):
-        column = int(jobs[names[job]].columns[at])
-        partial.append((-value, -formulation.value(names[job], column), names[job], column))
+        job_id = str(requests[job])
+        column = int(jobs[job_id].columns[at])
+        partial.append((-value, -formulation.value(job_id, column), job_id, column))
     for _, _, job_id, column in sorted(partial):
-        if job_id not in result.column and result.fits(job_id, column):
+        if not result.has(job_id) and result.fits(job_id, column):
             result.take(job_id, column)
     return result, len(np.unique(owner[support]))
 
@@ -181,17 +207,16 @@ def value_kept(formulation: SiaFormulation) -> float | None:
 
 def keep_previous(formulation: SiaFormulation) -> Assignment:
     """Return the current plan as far as capacity allows, pinned jobs first."""
-    result = Assignment(formulation)
-    had = [(job_id, state.pinned) for job_id, state in formulation.jobs.items() if state.pinned != IDLE]
-    had += [
-        (job_id, state.column)
-        for job_id, state in formulation.jobs.items()
-        if state.pinned == IDLE and state.column != IDLE
-    ]
-    if had and not result.take_all(*(list(each) for each in zip(*had, strict=True))):
-        for job_id, column in had:
-            if result.fits(job_id, column):
-                result.take(job_id, column)
+    result, jobs = Assignment(formulation), formulation.jobs
+    book, rows = jobs.numbers, jobs.rows()
+    pinned = book["pinned"][rows]
+    columns = np.where(pinned != IDLE, pinned, book["column"][rows])
+    having = np.flatnonzero(columns != IDLE)
+    if not result.take_all(rows[having], columns[having]):
+        ids = list(jobs)
+        for at in having[np.argsort(pinned[having] == IDLE, kind="stable")].tolist():
+            if result.fits(ids[at], int(columns[at])):
+                result.take(ids[at], int(columns[at]))
     return result
 
 
@@ -211,7 +236,8 @@ def fill(assignment: Assignment) -> None:
         return
     offers: list[tuple[float, str, NDArray[np.int64]]] = []
     seen: dict[tuple[int, float, float], tuple[float, NDArray[np.int64]]] = {}
-    for job_id in filterfalse(assignment.column.__contains__, formulation.jobs):
+    idle = assignment.by_row[formulation.jobs.rows()] == IDLE
+    for job_id in compress(formulation.jobs, idle.tolist()):
         state = formulation.jobs[job_id]
         if state.pinned != IDLE:
             continue
@@ -265,3 +291,12 @@ def as_plan(assignment: Assignment) -> Mapping[str, tuple[str, int]]:
     """{job: (GPU type, GPUs)} of an assignment."""
     sizes = assignment.formulation.sizes
     return {job_id: sizes[column] for job_id, column in assignment.column.items()}
+
+
+def as_changes(assignment: Assignment, others: Iterable[str]) -> dict[str, tuple[str, int] | None]:
+    """{job: (GPU type, GPUs), or None} of the jobs whose configuration is not the present one, and of `others`."""
+    sizes, jobs = assignment.formulation.sizes, assignment.formulation.jobs
+    columns = assignment.changed()
+    for job_id in others:
+        columns[job_id] = int(assignment.by_row[jobs[job_id].row]) if job_id in jobs else IDLE
+    return {job_id: sizes[column] if column != IDLE else None for job_id, column in columns.items()}
