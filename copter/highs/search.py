@@ -58,7 +58,10 @@ STEPS_BACK, DIVE_STEPS = 8, 200  # most times that a dive undoes a step; most st
 SEVERAL = (12, 48)  # configurations of each request among which choices are made
 FIRST_TRIES, TRIES = 10, 1_000  # changes of penalties without a gain: of the first choice, and of those that follow
 CHOICES = "configurations"
-CUT_ROUNDS, LEAST_CUT_GAIN = 10, 0.003  # most times that cuts are sought at new prices; share of the gap that one must close
+CUT_ROUNDS, LEAST_CUT_GAIN = (
+    10,
+    0.003,
+)  # most times that cuts are sought at new prices; share of the gap that one must close
 CUTS_SHARE = 0.8  # share of the time left that finding cuts may take
 TREE_NODES, TREE_SIZE = 40, 48  # LPs of a small tree; integer columns of the first one
 TREE_IDLE, TREE_MORE = 20, 2.0  # trees without a gain until the next ones get more nodes; factor on these
@@ -988,7 +991,7 @@ class Search:
     # Branch and bound -----------------------------------------------------------------------------------------------
 
     def _fixed(self, free: Mask, base: Floats) -> LinearProgram | None:
-        """Return the program with all other columns at their values in `base`; None if a row of theirs does not hold."""
+        """Return the program with all other columns at their values in `base`; None if a row of them does not hold."""
         kept = np.where(free, 0.0, base)
         used = self.A @ kept
         part = self.A[:, free]

@@ -1,4 +1,4 @@
-"""Depth-first branch and bound over a few requests on one live LP: dozens of nodes in the time in which HiGHS's begins."""
+"""Depth-first branch and bound over a few requests on one live LP: dozens of nodes while HiGHS's own begins."""
 
 from __future__ import annotations
 
