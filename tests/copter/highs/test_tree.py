@@ -262,6 +262,64 @@ def test_cuts_that_hardly_close_the_gap_are_given_up(monkeypatch: pytest.MonkeyP
     assert not search.is_cut
 
 
+def tight_set_ups() -> Program:
+    """Set-ups whose common room is dear: private rows' cuts at the requests' own costs say little of it."""
+    whole = set_ups(8, 0)
+    group = whole.group
+    rows = sp.csr_array(whole.matrix)
+    shared = [r for r in range(rows.shape[0]) if len(set(group[rows.indices[rows.indptr[r] : rows.indptr[r + 1]]])) > 1]
+    high = whole.row_upper.copy()
+    high[shared] *= 0.65
+    return dataclasses.replace(whole, row_upper=high)
+
+
+def strengthened(whole: Program) -> Search:
+    """The search of a program after its cuts."""
+    search = search_of(whole)
+    search._move_warm()
+    search._load()
+    search._relax(60.0)
+    assert search.relaxed is not None
+    search._rounded(search.relaxed, "rounded LP")
+    search._strengthened()
+    return search
+
+
+def test_cuts_at_the_prices_of_common_rows_raise_the_bound_and_stay_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tight_set_ups()
+    with monkeypatch.context() as once:
+        once.setattr(module, "CUT_ROUNDS", 0)
+        first = strengthened(whole)
+    more = strengthened(whole)
+    assert first.is_cut
+    assert more.is_cut
+    assert more.guess > first.guess + 1e-6 * abs(first.guess)
+    exact = search_of(whole)
+    exact._load()
+    exact._whole(60.0, None)
+    assert exact.solved
+    assert more.guess <= exact.value + 1e-6 * abs(exact.value)
+    assert more.warm.cuts is not None
+    assert exact.x is not None
+    found = more.warm.cuts.matrix @ exact.x
+    assert (found >= more.warm.cuts.lower - 1e-5).all()
+    assert (found <= more.warm.cuts.upper + 1e-5).all()
+
+
+def test_small_trees_improve_a_point_and_get_more_nodes_where_they_find_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = strengthened(set_ups(8, 0))
+    before = search.value
+    monkeypatch.setattr(module, "IDLE_PARTS", 10**9)
+    monkeypatch.setattr(Search, "over", lambda search: search.left_s < 0.0 or search.tree_nodes > module.TREE_NODES)
+    search._neighbourhoods()
+    assert search.tree_nodes > module.TREE_NODES
+    assert search.value <= before
+    assert search.x is not None
+    assert search.holds(search.x)
+
+
 @pytest.mark.parametrize("roots", [0.0, 1e9])
 def test_on_one_processor_branch_and_bound_waits_for_cuts_unless_it_would_come_too_late(
     monkeypatch: pytest.MonkeyPatch, roots: float
