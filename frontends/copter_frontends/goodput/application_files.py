@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,9 @@ def _profiles(where: str, value: Any) -> Mapping[str, GpuProfile]:
 
 def _profile(where: str, entry: Any) -> GpuProfile:
     fields = read_fields(where, entry, PROFILE)
-    return GpuProfile(ThroughputParameters(*(fields[name] for name in CONSTANTS)), *(fields[name] for name in LOCAL))
+    with _named(where):
+        constants = ThroughputParameters(*(fields[name] for name in CONSTANTS))
+        return GpuProfile(constants, *(fields[name] for name in LOCAL))
 
 
 _size = partial(read_count, least=1)
@@ -143,7 +146,14 @@ def _cut(application: Application, name: str, like: str) -> Any:
 
 def _application(where: str, fields: Mapping[str, Any]) -> Application:
     given = {"policy_restart_s": fields["restart_s"], "slowdown": 1.0, **fields}
-    try:
+    with _named(where):
         return Application(**given)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Put an entry's position in the file before what a value's own check says."""
+    try:
+        yield
     except InvalidDataError as error:
         raise InvalidDataError(f"{where}: {error}") from error
