@@ -56,6 +56,7 @@ TASKS = (
 )  # fmt: skip
 PLAIN = tree.CHILD
 LATE_S = 0.01  # seconds over the deadline that count as late
+PLAIN_NOISE = 0.005  # a change worse by more is measured twice: a machine that stood still for a moment is no effect
 
 
 def outcome(task: tuple[str, float, int], rounds: int, seed: int, change: tuple[str, str, Any] | None) -> list[float]:
@@ -91,8 +92,8 @@ def outcome(task: tuple[str, float, int], rounds: int, seed: int, change: tuple[
     return [*found, late]
 
 
-def told(base: list[list[float]], other: list[list[float]]) -> str:
-    """Return cells: geometric mean of how much worse the plans are, the worst task, plans lost, rounds late."""
+def told(base: list[list[float]], other: list[list[float]]) -> tuple[float, str]:
+    """Return how much worse the plans are in the mean, and cells: that, the worst task, plans lost, rounds late."""
     factors, lost, late, worst = [], 0, 0, (0.0, "")
     for (name, _, _), one, two in zip(TASKS, base, other, strict=True):
         own = []
@@ -105,7 +106,7 @@ def told(base: list[list[float]], other: list[list[float]]) -> str:
         mean = sum(own) / max(len(own), 1)
         worst = max(worst, (mean, name))
     mean = sum(factors) / max(len(factors), 1)
-    return f"{100.0 * mean:+.2f}% | {worst[1]} {100.0 * worst[0]:+.2f}% | {lost:+d} | {late:+d}"
+    return mean, f"{100.0 * mean:+.2f}% | {worst[1]} {100.0 * worst[0]:+.2f}% | {lost:+d} | {late:+d}"
 
 
 def main() -> None:
@@ -125,7 +126,7 @@ def main() -> None:
         outcome(task, 1, given.seed, None)
     base = [outcome(task, given.rounds, given.seed, None) for task in TASKS]
     again = [outcome(task, given.rounds, given.seed, None) for task in TASKS]
-    lines.append(f"| the road as it is, once more | – | {told(base, again)} | noise |")
+    lines.append(f"| the road as it is, once more | – | {told(base, again)[1]} | noise |")
     print(lines[-1], flush=True)
     for module, constant, what in CONSTANTS:
         value = getattr(import_module(module), constant)
@@ -133,9 +134,12 @@ def main() -> None:
             parts = value if isinstance(value, tuple) else (value,)
             parts = tuple(type(part)(part * factor) for part in parts)
             changed = parts if isinstance(value, tuple) else parts[0]
-            other = [outcome(task, given.rounds, given.seed, (module, constant, changed)) for task in TASKS]
+            tellings = []
+            while len(tellings) < 2 and (not tellings or tellings[0][0] > PLAIN_NOISE):
+                other = [outcome(task, given.rounds, given.seed, (module, constant, changed)) for task in TASKS]
+                tellings.append(told(base, other))
             path = module.removeprefix("copter.").replace(".", "/") + ".py"
-            lines.append(f"| `{path} {constant}` | {word} | {told(base, other)} | {what} |")
+            lines.append(f"| `{path} {constant}` | {word} | {min(tellings)[1]} | {what} |")
             print(lines[-1], flush=True)
     tasks = ", ".join(f"{name} at {at:g} s" + f" after {before} rounds" * (before > 0) for name, at, before in TASKS)
     page = (
@@ -143,7 +147,8 @@ def main() -> None:
         f"Made by `python benchmarks/plan_ablation.py --rounds {given.rounds} --seed {given.seed}"
         f"{' --own-clock' if given.own_clock else ''}`: each constant "
         f"halved and doubled. Tasks: {tasks}; {given.rounds} rounds each with 1% churn, on one processor. All figures "
-        "depend on the time; the first line is the road beside itself.\n\n"
+        "depend on the time; the first line is the road beside itself. A change that is worse by over half a per cent "
+        "in the mean is measured twice, and the smaller figure stands.\n\n"
         "| constant | change | worse by (mean) | worst task | plans lost | tasks late by 0.01 s | what it holds |\n"
         "|---|---|---:|---|---:|---:|---|\n"
         + "\n".join(lines)
