@@ -45,6 +45,7 @@ LP_SHARE = 0.1  # share of the time left that the LP may take before the parent'
 TREE_ROOTS = 12.0  # branch and bound gets no further than its root in less time than so many times that of the cuts
 CUT_BETWEEN_SHARE = 0.4  # share of the time left for what the best point and the LP with cuts disagree on
 DIVE_SHARE, CUT_DIVE_SHARE = 0.4, 0.15  # share of the time left for the dive; for one in an LP with cuts
+REPLY_SHARE, REPLY_ROWS = 0.8, 2  # most of the time left for replies; private equations of a request that gives one
 GREEDY_SHARE = 0.2  # most of the time left for single moves
 LARGE_SHARE = 0.03  # an LP that takes more than this share of the time makes a program large
 PART_SHARE, PART_S = 0.15, 1.0  # time of one neighbourhood: share of the time left, and most seconds
@@ -67,7 +68,7 @@ TREE_NODES, TREE_SIZE = 40, 48  # LPs of a small tree; integer columns of the fi
 TREE_IDLE, TREE_MORE = 20, 2.0  # trees without a gain until the next ones get more nodes; factor on these
 TREE_GROW, TREE_SHRINK = 1.05, 0.95  # factors on the size after a tree searched to its end, or not
 KINDS = 9  # neighbourhoods between two LPs of all continuous columns
-TREES = "small trees"
+TREES, REPLIES = "small trees", "one request at a time"
 LAST, REPAIRED, ROUNDED, CUT = "last plan", "last plan repaired", "rounded LP", "rounded LP with cuts"
 GHOST = 1e-5  # a value this far below all points, in units of 1 + |value|, is of none
 ALONE_SHARE = 0.6  # share of the time left for branch and bound where it cannot run beside the search
@@ -290,6 +291,7 @@ class Search:
         if self.over():
             return
         self._from_start(changed)
+        self._replies(changed)
         if not self.over():
             self._relaxed()
         alone = self.is_cut and self.waits
@@ -419,6 +421,24 @@ class Search:
                 self._repair(start, changed)
         if self.is_rough and not self.over():
             self._from_nothing()
+
+    def _replies(self, changed: Mask) -> None:
+        """Give requests in turn their best columns beside those of the others, changed ones first, then the dearest:
+        those of whole columns that several private equations tie, so that no move of one column leads anywhere.
+        """
+        program, until = self.program, self._in(REPLY_SHARE)
+        equal = np.flatnonzero(self._is_private & (program.row_lower == program.row_upper))
+        owner = program.group[self.rows.indices[self.rows.indptr[equal]]]
+        tied = np.bincount(owner, minlength=self.groups) >= REPLY_ROWS
+        tied[program.group[~self.is_integer]] = False
+        if self.x is None or not tied.any():
+            return
+        spent = np.bincount(program.group, weights=self.cost * self.x, minlength=self.groups)
+        for group in np.lexsort((-spent, ~changed)).tolist():
+            if self.over() or time.perf_counter() > until:
+                return
+            if tied[group]:
+                self._tree_around((program.group == group) | self._loose(), REPLIES)
 
     def _from_nothing(self) -> None:
         """Find a point without LP and start: by single moves in the rows' order, and the heaviest rows first; without
@@ -923,7 +943,8 @@ class Search:
                 chosen &= (self.rng.random(self.n) < 2.0 * size / chosen.sum()) | (self.x > self.lower)
             before = self.value
             if self.is_cut:
-                self._tree_around(chosen | self._loose())
+                is_whole = self._tree_around(chosen | self._loose(), TREES)
+                self.tree_size = max(LEAST_SIZE, self.tree_size * (TREE_GROW if is_whole else TREE_SHRINK))
                 if kind == 0 and self.value < tidy:
                     self._complete(self.x, TREES)
                     tidy = self.value
@@ -946,18 +967,18 @@ class Search:
             score = near / (near.max(initial=0.0) + 1e-12) + 0.3 * score
         return score
 
-    def _tree_around(self, free: Mask) -> None:
-        """Search around the best point by a small tree, and adapt the size of the next one."""
+    def _tree_around(self, free: Mask, by: str) -> bool:
+        """Search around the best point by a small tree; returns whether it was searched to its end."""
         if self.x is None or (lp := self._fixed(free, self.x)) is None:
-            return
+            return True
         base = float(self.cost[~free] @ self.x[~free])
         tree = SmallTree(lp, self.value - base, self.tree_nodes, lambda: self.left_s, self.over)
         is_whole = tree.run()
         if tree.x is not None:
             found = self.x.copy()
             found[free] = tree.x
-            self.offer(found, TREES)
-        self.tree_size = max(LEAST_SIZE, self.tree_size * (TREE_GROW if is_whole else TREE_SHRINK))
+            self.offer(found, by)
+        return is_whole
 
     def _touching(self) -> sp.csr_array:
         """Return which rows each group has columns in, weighted by how few columns a row has, (groups, m)."""

@@ -320,6 +320,48 @@ def test_small_trees_improve_a_point_and_get_more_nodes_where_they_find_nothing(
     assert search.holds(search.x)
 
 
+def job_shop(weights: list[float]) -> Program:
+    """Jobs of two operations: the first in slot 0 or 1 of a machine, the second in slot 1 or 2 of another, or none."""
+    jobs = len(weights)
+    own = np.array([[1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0, 1.0], [1.0, 2.0, -1.0, -2.0, 0.0]])
+    rows = np.vstack([np.tile(np.eye(4, 5), jobs), np.kron(np.eye(jobs), own)])
+    low, high = np.tile([1.0, 1.0, -INF], jobs), np.tile([1.0, 1.0, 0.0], jobs)
+    cost = np.concatenate([weight * np.array([0.0, 0.0, 1.0, 2.0, 10.0]) for weight in weights])
+    return Program(
+        cost, sp.csc_array(rows), np.concatenate((np.full(4, -INF), low)), np.concatenate((np.ones(4), high)),
+        np.zeros(5 * jobs), np.ones(5 * jobs), np.ones(5 * jobs, dtype=bool),
+        np.repeat(np.arange(jobs, dtype=np.int32), 5),
+    )  # fmt: skip
+
+
+def test_requests_that_private_equations_tie_reply_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, nobody = job_shop([2.0, 3.0]), np.zeros(2, dtype=bool)
+    none_done = np.tile([0.0, 0.0, 0.0, 0.0, 1.0], 2)
+    search = search_of(whole)
+    assert search.offer(none_done, "start")
+    search._moved(none_done, "moves")
+    assert search.value == 50.0  # one column cannot move alone
+    search._replies(nobody)
+    assert search.by == "one request at a time"
+    assert search.x is not None
+    assert search.x.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]  # the dearest comes first
+    assert search.value == 7.0
+    search = search_of(whole)
+    search.offer(none_done, "start")
+    search._replies(np.array([True, False]))  # and a changed one before it
+    assert search.value == 8.0
+    part = dataclasses.replace(whole, integrality=np.arange(10) != 4)
+    search = search_of(part)
+    search.offer(none_done, "start")
+    search._replies(nobody)  # only the request of whole columns
+    assert search.value == 23.0
+    monkeypatch.setattr(module, "REPLY_SHARE", 0.0)
+    search = search_of(whole)
+    search.offer(none_done, "start")
+    search._replies(nobody)  # no time
+    assert search.value == 50.0
+
+
 @pytest.mark.parametrize("roots", [0.0, 1e9])
 def test_on_one_processor_branch_and_bound_waits_for_cuts_unless_it_would_come_too_late(
     monkeypatch: pytest.MonkeyPatch, roots: float
