@@ -106,7 +106,7 @@ def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
     proven = proven_dual_bound(c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, price)
     certified = dual_value - proven <= LOSS * (1.0 + abs(dual_value) + abs(primal_value))
     if certified:
-        bound = sign * nextafter(proven + sign * lp.offset, -inf)
+        bound = sign * (nextafter(proven + sign * lp.offset, -inf) if lp.offset else proven) + 0.0  # no -0.0
     return Judged(
         objective=objective,
         bound=bound,

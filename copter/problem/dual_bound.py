@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SMALL = 2.0**-960  # products below this may have lost part of their rounding error to underflow
+PARTS = 3  # floats of one product: rounded, its rest, and what a tie may hide
 LARGE = 2.0**990  # factors above this cannot be split
 SPLIT = 2.0**27 + 1.0  # Veltkamp's factor, which splits a float64 into two halves of 26 bits
 AT_ONCE = 1_000  # columns per block; the proof ends at the first block with an infinite term
@@ -70,7 +71,8 @@ def proven_dual_bound(
                 return -inf
         if np.isnan(low).any() or np.isnan(high).any():
             return -inf
-        return rounded_down([*exact_products(price, bound), *least_terms(low, high, col_lower, col_upper)])
+        terms, lost = least_terms(low, high, col_lower, col_upper)
+        return rounded_down([*exact_products(price, bound), *terms], lost + int(lossy(price, bound).sum()))
 
 
 def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) -> tuple[Floats, Floats]:
@@ -132,8 +134,9 @@ def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     return np.where(ok, product, np.nan), np.where(ok, rest, np.nan)
 
 
-def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list[Floats]:
-    """Return arrays whose sum, column by column, is at most the minimum of d x over both intervals.
+def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> tuple[list[Floats], int]:
+    """Return arrays whose sum, column by column, is at most the minimum of d x over both intervals, and how many of
+    their products may have lost digits to underflow.
 
     Infinite bounds add no terms: the caller has excluded reduced costs with a sign that belongs to an infinite bound.
     """
@@ -154,15 +157,20 @@ def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list
         both, 4.0 * HALF_ULP * np.maximum(np.abs(np.where(both, one, 0)), np.abs(np.where(both, other, 0))), 0
     )
     near = both & (np.abs(np.where(both, one - other, 1.0)) <= tie)
-    return [*exact_products(value, place), np.where(near, -tie, 0.0)]
+    return [*exact_products(value, place), np.where(near, -tie, 0.0)], int(lossy(value, place).sum())
 
 
-def rounded_down(terms: list[Floats]) -> float:
-    """Return the sum of exact terms, rounded down; -inf on overflow."""
+def rounded_down(terms: list[Floats], lost: int) -> float:
+    """Return the sum of exact terms, rounded down, with `lost` of their products in doubt by underflow; -inf on
+    overflow.
+    """
     try:
-        total = fsum(exact_parts(np.concatenate(terms)))
+        parts = exact_parts(np.concatenate(terms))
+        total = fsum(parts)
     except (OverflowError, ValueError):
         return -inf
     if not isfinite(total):
         return -inf
-    return nextafter(total - sum(map(len, terms)) * SMALL, -inf)
+    if lost == 0 and not any(parts):
+        return 0.0  # nothing was rounded: a bound below it would be infinitely far from a plan worth zero
+    return nextafter(total - PARTS * lost * SMALL, -inf)

@@ -171,3 +171,22 @@ def test_the_proximal_method_is_judged_by_products_too() -> None:
     found = copter.solve(lp, Settings(method="proximal"))
     judged = check(lp, found.x, found.y)
     assert found.status is not Status.OPTIMAL or judged.complementarity <= 1e-6
+
+
+def test_a_bound_without_rounding_is_not_lowered() -> None:
+    """Nothing to plan: the bound of an empty program is zero, and so is its gap."""
+    model = Model(sense="max")
+    model.add_resources("gpus", 4.0)
+    for method in ("auto", "basis"):
+        solution = Session(model, Settings(method=method)).solve()
+        assert (solution.objective, solution.bound, solution.bound_is_certified) == (0.0, 0.0, True)
+        assert copter.plan_gap(solution.objective, solution.bound) == 0.0
+
+
+def test_a_product_that_underflows_lowers_the_bound() -> None:
+    """A price of 1e-200 at a bound of -1e-200 is less than zero, though the product is zero in doubles."""
+    lp = LinearProgram([0.0], [[0.0]], row_lower=-1e-200, col_lower=0.0, col_upper=1.0)
+    bound = proven_dual_bound(lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, np.array([1e-200]))
+    exactly = dual_function(lp, np.array([1e-200]))
+    assert exactly is not None
+    assert -1e-280 < bound <= exactly < 0

@@ -105,6 +105,13 @@ def best_by_enumeration(formulation: SiaFormulation) -> float:
     return best
 
 
+def test_a_round_without_jobs_has_no_gap() -> None:
+    """Found with ``--method basis``: the bound of the first round was 1e-288 instead of 0, and the gap infinite."""
+    plan = SiaPolicy(small_cluster(), settings=Settings(method="basis")).plan(0.0)
+    assert (plan.objective, plan.bound, plan.gap) == (0.0, 0.0, 0.0)
+    assert plan.status is PlanStatus.OPTIMAL
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_plans_against_enumeration(seed: int) -> None:
     cluster = Cluster.of({"t4": (1, 4), "a100": (1, 2)})
