@@ -135,7 +135,7 @@ def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: fl
     ends = max(policy.grid.ended_by(record.last_s) + 1, last_promised(book)) - first
     options, taken = held.with_one_more(record, book, max(ends, 1))
     use = summed(book, len(policy.nodes.types), first, taken.shape[1])
-    draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken)
+    draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken.copy())
     number = len(held.records)
     if draft is None:
         return Admission(job.id, Standing.WAITING)
