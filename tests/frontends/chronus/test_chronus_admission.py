@@ -124,6 +124,11 @@ def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> Non
         elif edit == "plan":
             now_s += 300.0
             policy.plan(now_s)
+            assert list(policy.lease.records.values()) == policy.book.holders(policy.lease.number)
+            used = np.zeros_like(policy.lease.used)
+            for record in policy.lease.records.values():
+                used[record.modes[record.mode].kind] += record.modes[record.mode].taken
+            assert policy.lease.used.tolist() == used.tolist()
         require_same_totals(policy, now_s)
 
 

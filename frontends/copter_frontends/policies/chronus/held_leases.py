@@ -151,4 +151,3 @@ class HeldLeases:
 def has_ahead(record: SloRecord, first: int) -> bool:
     """Return whether a job has a promise and a lease from `first` on."""
     return record.promised >= 0 and bool(len(record.leases)) and bool(record.leases[-1] >= first)
-
