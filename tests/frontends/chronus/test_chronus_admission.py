@@ -124,6 +124,11 @@ def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> Non
         elif edit == "plan":
             now_s += 300.0
             policy.plan(now_s)
+            assert list(policy.lease.records.values()) == policy.book.holders(policy.lease.number)
+            used = np.zeros_like(policy.lease.used)
+            for record in policy.lease.records.values():
+                used[record.modes[record.mode].kind] += record.modes[record.mode].taken
+            assert policy.lease.used.tolist() == used.tolist()
         require_same_totals(policy, now_s)
 
 
@@ -135,7 +140,7 @@ def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: fl
     ends = max(policy.grid.ended_by(record.last_s) + 1, last_promised(book)) - first
     options, taken = held.with_one_more(record, book, max(ends, 1))
     use = summed(book, len(policy.nodes.types), first, taken.shape[1])
-    draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken)
+    draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken.copy())
     number = len(held.records)
     if draft is None:
         return Admission(job.id, Standing.WAITING)

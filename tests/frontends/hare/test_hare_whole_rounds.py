@@ -19,7 +19,7 @@ from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
 from copter_frontends.policies.hare.formulation import Relaxation, sufficient_horizon_s
 from copter_frontends.policies.hare.instance import least_round_s
-from copter_frontends.policies.hare.list_kernel import list_schedule
+from copter_frontends.policies.hare.list_kernel import BLOCK, list_schedule
 from copter_frontends.policies.hare.repair import fill, shrink
 from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_rounds
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
@@ -276,6 +276,19 @@ def test_the_list_schedule_is_that_of_a_plain_loop(seed: int) -> None:
     free = rng.choice([0.0, 3.0, 7.0], int(instance.gpus.sum()))
     found = schedule_in_order(instance, chunks, order, free_s=free)
     assert found.completion_s.tolist() == plain_list_schedule(instance, chunks, order.tolist(), free.tolist())
+
+
+@pytest.mark.parametrize(("seed", "gpus"), [(1, 40), (2, 70), (3, 100)])
+def test_blocks_of_gpus_that_fill_and_empty_are_those_of_a_plain_loop(seed: int, gpus: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = drawn_instance(seed, 150, {kind: gpus + 7 * g for g, kind in enumerate(GPUS)})
+    chunks = Chunks.cut(instance, np.maximum(instance.rounds // 4, 1))
+    order = middle_order(instance, chunks, rng.uniform(0.0, 50.0, 150))
+    assert int(instance.tasks[chunks.job].sum()) > 20 * BLOCK
+    free = rng.choice([0.0, 3.0, 7.0, 200.0], int(instance.gpus.sum()))
+    found = schedule_in_order(instance, chunks, order, free_s=free)
+    assert found.completion_s.tolist() == plain_list_schedule(instance, chunks, order.tolist(), free.tolist())
+    assert set(found.gpu.tolist()) <= set(range(int(instance.gpus.sum())))
 
 
 def test_no_pass_is_compiled_within_a_round() -> None:

@@ -25,6 +25,8 @@ class Draft:
     ----------
     options : Options
     capacity : int64 array (types, leases)
+    taken : bool array (jobs, leases), optional
+        Leases of a plan of which `capacity` is what is left; the draft changes this array. By default none.
 
     Attributes
     ----------
@@ -38,12 +40,12 @@ class Draft:
         Jobs of which a lease was moved, even if it was moved back.
     """
 
-    def __init__(self, options: Options, capacity: Ints) -> None:
+    def __init__(self, options: Options, capacity: Ints, taken: Bools | None = None) -> None:
         self.options = options
         self.free = np.array(capacity, dtype=np.int64)
         self.horizon = self.free.shape[1]
         self.row = np.full(options.jobs, -1, dtype=np.int64)
-        self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
+        self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool) if taken is None else taken
         self.shifts, self.moved = 0, set[int]()
         columns = (options.job, options.kind, options.gpus, options.need, options.last)
         self._table = np.stack(columns, axis=1)
@@ -51,17 +53,18 @@ class Draft:
 
     @classmethod
     def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
-        """Return a draft of an existing plan: each of the first jobs has an option and the leases it needs; None if
+        """Return a draft of an existing plan: all jobs but the last have an option and the leases it needs; None if
         infeasible.
 
         Parameters
         ----------
         options : Options
-            First one option for each of these jobs, then the options of other jobs, which have no leases.
+            First one option for each of these jobs, then the options of the last one, which has no leases.
         capacity : int64 array (types, leases)
         use : int64 array (types, leases)
             GPUs that the plan uses.
-        taken : bool array (those jobs, leases)
+        taken : bool array (jobs, leases)
+            The leases; the draft changes this array.
 
         Returns
         -------
@@ -70,9 +73,8 @@ class Draft:
         """
         if (use > capacity).any():
             return None
-        result = cls(options, capacity - use)
-        result.row[: len(taken)] = np.arange(len(taken))
-        result.taken[: len(taken)] = taken
+        result = cls(options, capacity - use, taken)
+        result.row[:-1] = np.arange(len(taken) - 1)
         return result
 
     def copy(self) -> Draft:

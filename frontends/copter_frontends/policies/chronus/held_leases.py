@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Optio
 MORE_ROWS = 8  # one row in so many is kept for records to come
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HeldLeases:
-    """Leases of promised jobs from `first` on.
+    """Leases of promised jobs from `first` on. Changes are made in place.
 
     Attributes
     ----------
@@ -31,7 +31,8 @@ class HeldLeases:
         after the deadline, and number of leases.
     value : float64 array (records,)
         Reward of that option above the floor.
-    taken : bool array (records, leases)
+    horizon : int
+        Leases that are looked at.
     """
 
     version: tuple[int, int]
@@ -39,9 +40,14 @@ class HeldLeases:
     records: list[SloRecord]
     table: Ints
     value: Floats
-    taken: Bools
+    horizon: int
+    _rows: Bools = field(repr=False)  # the jobs' leases, with room for more jobs and leases, which are false
     _place: dict[str, int] = field(default_factory=dict, repr=False)
-    _rows: Bools | None = field(default=None, repr=False)  # `taken`, with rows for more records
+
+    @property
+    def taken(self) -> Bools:
+        """The leases of each job, (records, horizon); a view."""
+        return self._rows[: len(self.records), : self.horizon]
 
     @property
     def place(self) -> dict[str, int]:
@@ -65,7 +71,7 @@ class HeldLeases:
         lease = lease - first
         taken[owner[lease >= 0], lease[lease >= 0]] = True
         table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach, taken.sum(axis=1)))
-        return cls(book.version, first, list(records), table, rows[:, 6].copy(), taken)
+        return cls(book.version, first, list(records), table, rows[:, 6].copy(), taken.shape[1], taken)
 
     @classmethod
     def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
@@ -77,7 +83,7 @@ class HeldLeases:
         table = np.column_stack((*(each[row] for each in columns), reach, count))
         own = [records[k] for k in at.tolist()]
         taken = draft.taken if len(at) == len(draft.taken) else draft.taken[at]
-        return cls(book.version, first, own, table, options.value[row], taken)
+        return cls(book.version, first, own, table, options.value[row], taken.shape[1], taken)
 
     def now(self, book: SloBook, first: int) -> HeldLeases:
         """Return the book's current leases from lease `first` on; only changes are read again, in place."""
@@ -91,38 +97,42 @@ class HeldLeases:
         there = [book.records[job_id] for job_id in changed if job_id in book.records]
         others = [record for record in there if has_ahead(record, first)]
         if others:
-            return self.with_more(HeldLeases.of_records(others, book, first))
-        return replace(self, version=book.version)
+            self._add(HeldLeases.of_records(others, book, first))
+        self.version = book.version
+        return self
 
-    def with_more(self, other: HeldLeases) -> HeldLeases:
-        """Return the union with other leases of the same book and first lease; this object's are not used any more."""
-        horizon, count = max(self.taken.shape[1], other.taken.shape[1]), len(self.records)
-        end, rows = count + len(other.records), self._rows
-        if rows is None or rows.shape[1] != horizon or len(rows) < end:
-            rows = np.zeros((end + end // MORE_ROWS + 1, horizon), dtype=bool)
-            rows[:count, : self.taken.shape[1]] = self.taken
-        rows[count:end, : other.taken.shape[1]] = other.taken
-        rows[count:end, other.taken.shape[1] :] = False
-        return HeldLeases(
-            other.version,
-            self.first,
-            [*self.records, *other.records],
-            np.concatenate((self.table, other.table)),
-            np.concatenate((self.value, other.value)),
-            rows[:end],
-            self.place | {job_id: count + at for job_id, at in other.place.items()},
-            rows,
-        )
+    def _add(self, other: HeldLeases) -> None:
+        """Add other leases of the same book and first lease."""
+        count = len(self.records)
+        self._make_room(count + len(other.records), max(self.horizon, other.horizon))
+        self._rows[count : count + len(other.records), : other.horizon] = other.taken
+        self.horizon = max(self.horizon, other.horizon)
+        self._note(other.records, other.table, other.value)
+
+    def _note(self, records: Sequence[SloRecord], table: Ints, value: Floats) -> None:
+        """Add jobs whose leases are in their rows already."""
+        if self._place:
+            self._place.update((record.job.id, len(self.records) + at) for at, record in enumerate(records))
+        self.records.extend(records)
+        self.table, self.value = np.concatenate((self.table, table)), np.concatenate((self.value, value))
+
+    def _make_room(self, rows: int, leases: int) -> None:
+        """Have at least this many rows and leases; what is not used is false."""
+        if rows > len(self._rows) or leases > self._rows.shape[1]:
+            had = self.taken
+            self._rows = np.zeros((rows + rows // MORE_ROWS, leases + leases // MORE_ROWS), dtype=bool)
+            self._rows[: len(had), : had.shape[1]] = had
 
     def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
         """Return the options and taken leases: one option per promised job, then all options of one more job.
 
-        At least `horizon` leases are covered, and more if a deadline needs more.
+        At least `horizon` leases are covered, and more if a deadline needs more. The leases are a view of this object's
+        own, with a last row for the one more job, which has none: a plan that is not kept must leave them as they are.
         """
-        horizon = max(self.taken.shape[1], horizon)
-        taken = _wide(self.taken, horizon)
+        horizon, count = max(self.horizon, horizon), len(self.records)
+        self._make_room(count + 1, horizon)
+        taken = self._rows[: count + 1, :horizon]
         own = book.options([record], self.first, horizon, begins=False)
-        count = len(self.records)
         mode, kind, gpus, step, end, need = self.table.T
         held = (np.arange(count), mode, kind, gpus, need, end - self.first, step)
         more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step)
@@ -130,27 +140,14 @@ class HeldLeases:
         must = np.append(np.ones(count, dtype=bool), False)
         return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
 
-    def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
-        """Return the held leases with one admitted job; the draft has its leases and those that were moved for it."""
+    def admit(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> None:
+        """Keep a plan of :meth:`with_one_more`: its leases are here already."""
         options, row = draft.options, int(draft.row[-1])
         own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first, options.need)
-        return HeldLeases(
-            version,
-            self.first,
-            [*self.records, record],
-            np.concatenate((self.table, [[each[row] for each in own]])),
-            np.append(self.value, options.value[row]),
-            draft.taken,
-        )
+        self._note([record], np.array([[each[row] for each in own]]), options.value[[row]])
+        self.version, self.horizon = version, draft.horizon
 
 
 def has_ahead(record: SloRecord, first: int) -> bool:
     """Return whether a job has a promise and a lease from `first` on."""
     return record.promised >= 0 and bool(len(record.leases)) and bool(record.leases[-1] >= first)
-
-
-def _wide(taken: Bools, horizon: int) -> Bools:
-    """Return the array widened to `horizon` leases; the added leases are not taken."""
-    if taken.shape[1] == horizon:
-        return taken
-    return np.pad(taken, ((0, 0), (0, horizon - taken.shape[1])))

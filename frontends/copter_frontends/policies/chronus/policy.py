@@ -347,7 +347,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             record = self.book.records[job_id]
             self.book.progressed(record, record.times.done(self.service[job_id].progress))
             if "progress" in what_changed:
-                self.lease.progress_told(job_id)
+                self.lease.progress_told((job_id,))
 
     @uncollected()
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
@@ -364,8 +364,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """Use the progress of jobs, which is stored already."""
         self.spot.progress_of(progress)
         self.book.progress_of(progress)
-        for job_id in progress.keys() & self.book.records.keys():
-            self.lease.progress_told(job_id)
+        self.lease.progress_told(progress)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from operator import is_
 
 import numpy as np
 
@@ -44,9 +45,9 @@ class PresentLease:
         self._placed: set[str] = set()  # jobs that were placed in this lease and must not move until it ends
         self._reported: set[str] = set()  # jobs that have reported progress since the lease began
 
-    def progress_told(self, job_id: str) -> None:
-        """Note that a job has reported its progress."""
-        self._reported.add(job_id)
+    def progress_told(self, job_ids: Iterable[str]) -> None:
+        """Note that SLO jobs, among these jobs, have reported their progress."""
+        self._reported.update(filter(self.book.records.__contains__, job_ids))
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
@@ -81,7 +82,9 @@ class PresentLease:
         self._reported.clear()
 
     def begin(self, lease: int) -> None:
-        """Begin a lease: read from the book the jobs that have it."""
+        """Begin a lease: read from the book the jobs that have it; within a lease, only if one has lost its promise."""
+        if lease == self.number and not self._ended and self._all_known():
+            return
         if lease > self.number:
             self._placed.clear()
         self.number, self._ended = max(self.number, lease), False
@@ -89,6 +92,10 @@ class PresentLease:
         self.used[:] = 0
         for record in self.book.holders(lease):
             self.join(record)
+
+    def _all_known(self) -> bool:
+        """Return whether the book still has all jobs of the lease."""
+        return all(map(is_, map(self.book.records.get, self.records), self.records.values()))
 
     def join(self, record: SloRecord) -> None:
         """Add a job to the lease."""

@@ -285,14 +285,14 @@ class Selector:
             return Admission(record.job.id, record.standing)
         moves: list[tuple[str, int, int]] = []
         for other in sorted(draft.moved):
-            before = np.flatnonzero(taken[other] & ~draft.taken[other]) + first
-            after = np.flatnonzero(draft.taken[other] & ~taken[other]) + first
+            had, has = held.records[other].leases, np.flatnonzero(draft.taken[other]) + first
+            before, after = np.setdiff1d(had[had >= first], has), np.setdiff1d(has, had)
             name = held.records[other].job.id
             moves += [(name, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
             if len(before):
                 self.book.give_one(held.records[other], draft, other, first)
         self.book.give_one(record, draft, number, first)
-        self._held = held.admitted(record, draft, self.book.version)
+        held.admit(record, draft, self.book.version)
         self._promise(record, now_s)
         return self._admitted(record, tuple(moves))
 

@@ -98,7 +98,7 @@ class SpotCluster:
             for job_id, done in progress.items():
                 self.progressed(job_id, done)
             return
-        rows = np.array([self._row[job_id] for job_id in progress], dtype=np.int64)
+        rows = self._rows(progress)
         share, whole_s = np.array(list(progress.values())), self._times[5, rows]
         runs = whole_s < np.inf
         self._times[4, rows] = share
@@ -106,7 +106,7 @@ class SpotCluster:
 
     def due(self, until_s: Mapping[str, float]) -> None:
         """Note jobs' last deadlines, in seconds."""
-        self._times[2, [self._row[job_id] for job_id in until_s]] = list(until_s.values())
+        self._times[2, self._rows(until_s)] = list(until_s.values())
 
     def remove(self, job_id: str) -> None:
         """Delete a job."""
@@ -140,8 +140,7 @@ class SpotCluster:
         kinds = self.modes.nodes.types
         number = {kind: at for at, kind in enumerate(kinds)}
         had = np.full(len(self._jobs), -1, dtype=np.int64)
-        for job_id, allocation in held.items():
-            had[self._row[job_id]] = number[allocation.gpu_type]
+        had[self._rows(held)] = [number[allocation.gpu_type] for allocation in held.values()]
         room = np.array([left[kind] for kind in kinds], dtype=np.int64)
         for order in self._turns(taken, promised, now_s):
             given = fastest_with_room(order, self._group, self._least, self._rate, had, room)
@@ -163,9 +162,9 @@ class SpotCluster:
                 self.progressed(job_id, float(self._times[4, row]))
         left_s, restart_s, due_s, submit_s = self._times[:4, :count]
         waits = self._there[:count].copy()
-        waits[[self._row[job_id] for job_id in taken]] = False
+        waits[self._rows(taken)] = False
         late = np.zeros(count, dtype=np.bool_)
-        late[[self._row[job_id] for job_id in promised]] = True
+        late[self._rows(promised)] = True
         soon = left_s + restart_s <= due_s - now_s
         for rank in (soon & ~late, ~soon & ~late, late):
             rows, most = np.flatnonzero(waits & rank), FIRST_TURNS
@@ -174,6 +173,10 @@ class SpotCluster:
                 now = mine <= np.partition(mine, most)[most] if len(rows) > most else np.ones(len(rows), dtype=np.bool_)
                 part, rows, most = rows[now], rows[~now], MORE_TURNS * most
                 yield part[np.lexsort((submit_s[part], left_s[part]))]
+
+    def _rows(self, job_ids: Iterable[str]) -> Ints:
+        """Return the rows of these jobs."""
+        return np.fromiter(map(self._row.__getitem__, job_ids), dtype=np.int64)
 
     def _grow(self) -> None:
         """Make room for as many jobs again, and drop the rows of jobs that have left if they are most of them."""

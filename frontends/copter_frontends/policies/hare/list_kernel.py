@@ -1,69 +1,161 @@
-"""The compiled list scheduler; the GPUs of each type are sorted by the time from which they are free."""
+"""The compiled list scheduler; the GPUs of each type are in the order of the times from which they are free."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numba import njit
 
 from copter_frontends.policies.hare.array_groups import ChunkList, Floats, FreeTimes, Ints, TaskTimes
 
+BLOCK = 64  # most entries of a block
+
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
+class Blocks(NamedTuple):
+    """GPUs of each type in the order of their free times, in blocks, so that few entries move when one does.
+
+    Attributes
+    ----------
+    times : float64 array (types, blocks, BLOCK)
+    gpu : int64 array (types, blocks, BLOCK)
+    size : int64 array (types, blocks)
+        Entries of each block.
+    upper : float64 array (types, blocks)
+        No entry of a block is above it, and none of a later block below it; infinite for a type's last block.
+    head, used : int64 arrays (types,)
+        First block with an entry, and blocks used.
+    """
+
+    times: Floats
+    gpu: Ints
+    size: Ints
+    upper: Floats
+    head: Ints
+    used: Ints
+
+
 @_compiled
-def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
-    """Return the GPU that became free last among those free by `ready`; if there are none, the first to become free."""
-    low, high = first, end
+def spread(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
+    """Divide a type's GPUs, in order, among its blocks, all of which are at most half full then."""
+    half = BLOCK // 2
+    used = max(-(-len(times) // half), 1)
+    for k in range(used):
+        begin, end = k * half, min((k + 1) * half, len(times))
+        blocks.times[g, k, : end - begin], blocks.gpu[g, k, : end - begin] = times[begin:end], gpu[begin:end]
+        blocks.size[g, k] = end - begin
+        blocks.upper[g, k] = times[end - 1] if k < used - 1 else np.inf
+    blocks.head[g], blocks.used[g] = 0, used
+
+
+@_compiled
+def in_blocks(free: FreeTimes) -> Blocks:
+    """Return the GPUs of all types in blocks."""
+    types, most = len(free.first), 1
+    for g in range(types):
+        most = max(most, -(-(free.end[g] - free.first[g]) // (BLOCK // 2)))
+    most *= 2  # later times are added more often than early ones: there are blocks for them
+    blocks = Blocks(
+        np.empty((types, most, BLOCK)),
+        np.empty((types, most, BLOCK), dtype=np.int64),
+        np.zeros((types, most), dtype=np.int64),
+        np.full((types, most), np.inf),
+        np.zeros(types, dtype=np.int64),
+        np.ones(types, dtype=np.int64),
+    )
+    for g in range(types):
+        own = slice(free.first[g], free.end[g])
+        spread(blocks, g, free.times[own], free.gpu[own])
+    return blocks
+
+
+@_compiled
+def gathered(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
+    """Write a type's GPUs in order to two arrays."""
+    at = 0
+    for k in range(blocks.used[g]):
+        count = blocks.size[g, k]
+        times[at : at + count], gpu[at : at + count] = blocks.times[g, k, :count], blocks.gpu[g, k, :count]
+        at += count
+
+
+@_compiled
+def latest_free(blocks: Blocks, g: int, ready: float) -> tuple[int, int]:
+    """Return block and place of the GPU that became free last among those free by `ready`, of which there is one."""
+    low, high = blocks.head[g], blocks.used[g] - 1
+    while low < high:  # the first block that may have a later one
+        middle = (low + high) // 2
+        if blocks.upper[g, middle] > ready:
+            high = middle
+        else:
+            low = middle + 1
+    place = blocks.size[g, low] - 1
+    while place < 0 or blocks.times[g, low, place] > ready:
+        place -= 1
+        if place < 0:
+            low -= 1
+            place = blocks.size[g, low] - 1
+    return low, place
+
+
+@_compiled
+def take(blocks: Blocks, g: int, block: int, place: int) -> int:
+    """Remove a GPU; returns its number."""
+    times, gpu = blocks.times[g, block], blocks.gpu[g, block]
+    taken: int = gpu[place]
+    blocks.size[g, block] -= 1
+    one = np.uint64(1)
+    for k in range(np.uint64(place), np.uint64(blocks.size[g, block])):  # unsigned: several entries at a time
+        times[k] = times[k + one]
+        gpu[k] = gpu[k + one]
+    return taken
+
+
+@_compiled
+def put(blocks: Blocks, g: int, until: float, number: int) -> None:
+    """Add a GPU that is free from a time on, before those that are free from the same time on."""
+    low, high = 0, blocks.used[g] - 1
     while low < high:
         middle = (low + high) // 2
-        if times[middle] <= ready:
-            low = middle + 1
-        else:
+        if blocks.upper[g, middle] >= until:
             high = middle
-    return max(low - 1, first)
-
-
-@_compiled
-def close(values: Any, at: int, last: int, count: int) -> None:
-    """Move the entries from `at + count` on to `at`, up to position `last`.
-
-    Positions are unsigned, and a distance of one, the usual one, is written out: then the loop moves several entries at
-    a time, four times as fast.
-    """
-    begin, end, one, many = np.uint64(at), np.uint64(last), np.uint64(1), np.uint64(count)
-    if count == 1:
-        for k in range(begin, end):
-            values[k] = values[k + one]
-    else:
-        for k in range(begin, end):
-            values[k] = values[k + many]
-
-
-@_compiled
-def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float, held: Ints) -> None:
-    """Occupy `count` GPUs until a later time, and keep the times sorted.
-
-    `held` is working memory with room for these GPUs.
-    """
-    for k in range(count):
-        held[k] = gpu[at + k]
-    low, high = at + count - 1, end - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if times[middle] < until:
-            low = middle
         else:
-            high = middle - 1
-    last = low - count + 1  # first position of the occupied GPUs
-    close(times, at, last, count)
-    close(gpu, at, last, count)
-    for k in range(count):
-        times[last + k], gpu[last + k] = until, held[k]
+            low = middle + 1
+    times, gpu = blocks.times[g, low], blocks.gpu[g, low]
+    place, one = np.uint64(blocks.size[g, low]), np.uint64(1)
+    while place > np.uint64(0) and times[place - one] >= until:
+        times[place], gpu[place] = times[place - one], gpu[place - one]
+        place -= one
+    times[place], gpu[place] = until, number
+    blocks.size[g, low] += 1
+    blocks.head[g] = min(blocks.head[g], low)
+    while blocks.size[g, blocks.head[g]] == 0:
+        blocks.head[g] += 1
+    if blocks.size[g, low] == BLOCK:
+        make_room(blocks, g, low)
+
+
+@_compiled
+def make_room(blocks: Blocks, g: int, block: int) -> None:
+    """Halve a full block: the last one into a block that is not used, any other with all blocks of its type."""
+    half, after = BLOCK // 2, block + 1
+    if after == blocks.used[g] and after < blocks.size.shape[1]:
+        blocks.times[g, after, :half], blocks.gpu[g, after, :half] = (
+            blocks.times[g, block, half:],
+            blocks.gpu[g, block, half:],
+        )
+        blocks.size[g, block], blocks.size[g, after], blocks.used[g] = half, half, after + 1
+        blocks.upper[g, block], blocks.upper[g, after] = blocks.times[g, block, half - 1], np.inf
+        return
+    count = blocks.size[g, : blocks.used[g]].sum()
+    times, gpu = np.empty(count), np.empty(count, dtype=np.int64)
+    gathered(blocks, g, times, gpu)
+    spread(blocks, g, times, gpu)
 
 
 @_compiled
@@ -82,15 +174,15 @@ def earliest_finish(ready: float, whole: Floats, train: Floats, top: Floats) -> 
 
 
 @_compiled
-def first_free(train: Floats, top: Floats, free: FreeTimes) -> int:
+def first_free(train: Floats, top: Floats, blocks: Blocks) -> int:
     """Return the GPU type with the GPU that is free first, as in Algorithm 1, line 12 (HR20)."""
-    gpu, first = free.gpu, free.first
-    best, best_time = -1, np.inf
+    best, best_time, best_gpu = -1, np.inf, -1
     for g in range(len(top)):
         if train[g] == np.inf or top[g] == np.inf:
             continue
-        if top[g] < best_time or (top[g] == best_time and gpu[first[g]] < gpu[first[best]]):
-            best, best_time = g, top[g]
+        number = blocks.gpu[g, blocks.head[g], 0]
+        if top[g] < best_time or (top[g] == best_time and number < best_gpu):
+            best, best_time, best_gpu = g, top[g], number
     return best
 
 
@@ -113,33 +205,27 @@ def list_schedule(
     """
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
     tasks, train, sync = chunks.tasks, work.train, work.sync
-    times, gpu, first, end = free.times, free.gpu, free.first, free.end
-    held = np.empty(max(tasks.max(), 1), dtype=np.int64) if len(tasks) else np.empty(1, dtype=np.int64)
-    types = train.shape[1]
+    types, blocks = train.shape[1], in_blocks(free)
     top, whole = np.full(types, np.inf), np.empty(types)
     for g in range(types):
-        if end[g] > first[g]:
-            top[g] = times[first[g]]
+        if free.end[g] > free.first[g]:
+            top[g] = free.times[free.first[g]]
     for b in chunks.order:
         n, count = job[b], float(rounds[b])
         done = max(ready[n], synced[n])
         for g in range(types):
             whole[g] = count * (train[n, g] + sync[n, g])
-        k = 0
-        while k < tasks[b]:
-            g = first_free(train[n], top, free) if paper else earliest_finish(ready[n], whole, train[n], top)
-            at = first[g]
+        for k in range(offset[b], offset[b] + tasks[b]):
+            g = first_free(train[n], top, blocks) if paper else earliest_finish(ready[n], whole, train[n], top)
+            block, place = blocks.head[g], 0
             if not paper and top[g] <= ready[n]:
-                at = latest_free(times, first[g], end[g], ready[n])
-            begin = max(ready[n], times[at])
-            until = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
-            many = 1
-            if not paper and times[at] <= ready[n] and until > ready[n]:  # GPUs that are free earlier are equally good
-                many = min(tasks[b] - k, at - first[g] + 1)
-            for m in range(many):
-                start[offset[b] + k + m], where[offset[b] + k + m] = begin, gpu[at - m]
+                block, place = latest_free(blocks, g, ready[n])
+            begin = max(ready[n], blocks.times[g, block, place])
+            start[k], where[k] = begin, take(blocks, g, block, place)
             done = max(done, begin + whole[g])
-            occupy(times, gpu, at - many + 1, many, end[g], until, held)
-            top[g] = times[first[g]]
-            k += many
+            put(blocks, g, begin + count * train[n, g] + (count - 1.0) * sync[n, g], where[k])
+            top[g] = blocks.times[g, blocks.head[g], 0]
         ready[n] = done
+    for g in range(types):
+        own = slice(free.first[g], free.end[g])
+        gathered(blocks, g, free.times[own], free.gpu[own])
