@@ -102,9 +102,18 @@ class Run:
             if asked.load is not None:
                 sample = replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None, compare=None, events=None)
                 given = replace(asked, load=None, jobs=cls.made(sample, inputs, measured).jobs_of_load(asked.load))
-            return replace(cls.made(given, inputs, measured, change), asked=asked)
+            run = replace(cls.made(given, inputs, measured, change), asked=asked)
         except CopterError as error:
             raise InputError(str(error)) from error
+        workload = run.workload
+        if workload.drawn_from is not None and asked.jobs is None and change is None:
+            complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
+        if workload.lacks:
+            complain(f"{asked.trace} has {workload.lacks}")
+        for skipped in workload.skipped_lines[:1]:
+            count = len(workload.skipped_lines)
+            complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
+        return run
 
     @classmethod
     def made(
