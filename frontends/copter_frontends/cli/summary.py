@@ -10,19 +10,17 @@ from typing import Any
 from copter_frontends.cli.run import Run
 from copter_frontends.policies.registry.names import DEADLINE_NAMES
 from copter_frontends.policies.registry.policies import POLICIES
-from copter_frontends.policies.registry.waiting_bounds import waiting_bound
 from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.simulator import SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.waiting import waiting_summary
-from copter_frontends.vocabulary import Exposed
 
 
 def summary_of(run: Run, result: SimulationResult, interrupted: str | None = None) -> dict[str, Any]:
     """Return the object that ``--json`` prints; `interrupted` is the signal that ended the run."""
-    asked, jobs, exposed = run.asked, run.workload.jobs, Exposed(run.simulation.policy)
+    asked, jobs, policy = run.asked, run.workload.jobs, run.simulation.policy
     weighted, arrived, load = _weighted(run, result), _arrived(run, result), load_of(run, result)
     alone = GoodputAloneTimes(run.inputs.model)
     figures = {
@@ -30,7 +28,7 @@ def summary_of(run: Run, result: SimulationResult, interrupted: str | None = Non
         "gpus": result.gpus,
         **result.summary(),
         **fairness_summary(result, jobs, alone),
-        "waiting": {**waiting_summary(result, jobs, alone), "bound": waiting_bound(asked.policy, asked.ageing)},
+        "waiting": {**waiting_summary(result, jobs, alone), "bound": policy.waiting_bound},
         **weighted,
     }
     if asked.deadlines or asked.policy in DEADLINE_NAMES:
@@ -47,10 +45,10 @@ def summary_of(run: Run, result: SimulationResult, interrupted: str | None = Non
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(run.workload.skipped_lines),
     }
-    if exposed.edit_log is not None:
-        figures["edits_per_solve"] = exposed.edit_log.summary()
-    if exposed.figures:
-        figures["figures"] = exposed.figures
+    if policy.edit_log is not None:
+        figures["edits_per_solve"] = policy.edit_log.summary()
+    if policy.figures:
+        figures["figures"] = dict(policy.figures)
     return {**figures, "interrupted": interrupted}
 
 

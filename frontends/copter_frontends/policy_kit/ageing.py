@@ -78,6 +78,12 @@ class Ageing:
         return max(TURN_SHARE * self.after_s, TURN_ROUNDS * self.policy.round_s)
 
     @property
+    def waiting_bound(self) -> str:
+        """The bound in words."""
+        running = "" if self.policy.stops_jobs else ", once running jobs end"
+        return f"{self.after_s / 3600.0:g} h, and a turn for each job that has waited longer{running}"
+
+    @property
     def round_s(self) -> float:
         """Seconds between plans."""
         return self.policy.round_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, filterfalse
@@ -33,11 +33,12 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
+    SchedulingPolicy,
     UnknownJobError,
 )
 
 
-class RoundPolicy(ABC):
+class RoundPolicy(SchedulingPolicy):
     """Base class of scheduling policies; subclasses define their rule in :meth:`choose`.
 
     Parameters

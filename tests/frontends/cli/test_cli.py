@@ -12,6 +12,7 @@ import pytest
 
 from copter_frontends import cli
 from copter_frontends.cli.output import print_json
+from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.registry import policies
 from copter_frontends.policies.registry.names import LP_NAMES, POLICY_NAMES
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
@@ -175,7 +176,7 @@ def test_an_output_directory_that_is_a_file_is_bad_input(capsys, tmp_path):
     assert err.count("\n") == 1
 
 
-class Broken:
+class Broken(FifoPolicy):
     """A policy whose first plan fails."""
 
     round_s = 60.0

@@ -15,14 +15,23 @@ from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.table_source import TableApplication, TableSource
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, TraceError, configurations_of
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    InvalidJobError,
+    Job,
+    Plan,
+    SchedulingPolicy,
+    TraceError,
+    configurations_of,
+)
 from copter_frontends.vocabulary.named_clusters import named_cluster
 from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs, table_source
 
 TABLES = Path(__file__).parents[3] / "benchmarks" / "tables"
 
 
-class Fixed:
+class Fixed(SchedulingPolicy):
     """A policy that always gives one job the same."""
 
     round_s = 360.0
