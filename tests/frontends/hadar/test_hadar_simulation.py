@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,15 @@ class Fixed(SchedulingPolicy):
 
     def update_job(self, job_id: str, **what_changed: object) -> None:
         assert job_id in self.jobs
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        raise NotImplementedError
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        raise NotImplementedError
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        raise NotImplementedError
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         return Plan(dict.fromkeys(self.jobs, self.allocation))
