@@ -69,6 +69,12 @@ class Outcome:
         return float(np.mean(own)) if own else float("nan")
 
 
+class FollowingThemis(ThemisPolicy):
+    """Themis where a table's rates have one phase: it asks for progress, which is not told of otherwise."""
+
+    follows = True
+
+
 def make_policy(
     name: str, cluster: Cluster, source: TableSource, work: Workload, believed: TableSource | None = None, **knobs: Any
 ) -> SchedulingPolicy:
@@ -90,9 +96,7 @@ def make_policy(
     if name == "tiresias":
         return TiresiasPolicy(cluster, THREE_QUEUES_GPU_S, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "themis":
-        policy = ThemisPolicy(cluster, rates, round_s=ROUND_S)
-        policy.follows = True  # a table's rates have one phase: without it no progress would be told
-        return policy
+        return FollowingThemis(cluster, rates, round_s=ROUND_S)
     raise SystemExit(f"unknown scheduler {name!r}; there are {SCHEDULERS}")
 
 

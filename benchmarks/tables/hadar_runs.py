@@ -39,6 +39,12 @@ in whose plans restarts cost nothing."""
 BLUR = 0.3  # standard deviation of the logarithm
 
 
+class FollowingGavel(GavelPolicy):
+    """Gavel that is told of progress: its makespan and fairness look at what is left, as Hadar does."""
+
+    follows = True
+
+
 class Blurred:
     """Throughputs as a user might guess them: the true ones, each application's on each type times a random factor."""
 
@@ -103,9 +109,8 @@ def make_policy(
         )
     if name in ("gavel", "gavel-misled"):
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
-        gavel = GavelPolicy(cluster, rates if name == "gavel" else Blurred(rates, False), chosen, round_s=round_s)
-        gavel.follows = True  # its makespan and fairness look at what is left, as Hadar does
-        return gavel
+        known = rates if name == "gavel" else Blurred(rates, False)
+        return FollowingGavel(cluster, known, chosen, round_s=round_s)
     if name == "tiresias":
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":

@@ -18,11 +18,11 @@ from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.placement import Placer
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.traces import generate_day
-from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, SchedulingPolicy, configurations_of
 from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 
-class ShortestFirst:
+class ShortestFirst(SchedulingPolicy):
     """A SchedulingPolicy: every round, the simulator reports changes to it and requests a plan."""
 
     round_s = 60.0

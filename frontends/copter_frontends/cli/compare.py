@@ -57,10 +57,11 @@ def _apart(asked: SimulateOptions, name: str) -> SimulateOptions:
 
 def _simulated(asked: SimulateOptions) -> tuple[dict[str, Any], dict[str, float]]:
     """Run one policy; returns the summary, and the hours of every completed job."""
-    from copter_frontends.cli.running import run_simulation  # imported late, as in _run
+    from copter_frontends.cli.run import Run  # imported late, as in _run
+    from copter_frontends.cli.running import carry_on
     from copter_frontends.simulator.paired import completed_h
 
-    outcome = run_simulation(asked)
+    outcome = carry_on(Run.read(asked), asked.tape)
     return outcome.summary, completed_h(outcome.result.jobs)
 
 

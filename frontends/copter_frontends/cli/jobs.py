@@ -1,4 +1,4 @@
-"""The jobs of a run: drawn or read as the options say, and their deadlines."""
+"""The jobs of a run: drawn or read as the options say."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from copter_frontends.cli.saving import RunInputs
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
-from copter_frontends.policy_kit import TrainingThroughputs
-from copter_frontends.policy_kit.deadlines import DrawnRewards, Rewards, StepReward
 from copter_frontends.replay.what_if.change import Change
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
@@ -66,16 +64,3 @@ def drawn_jobs(asked: SimulateOptions, inputs: RunInputs, semantics: Semantics) 
         asked.throughputs,
         inputs.model.applications,
     )
-
-
-def rewards_of(asked: SimulateOptions, inputs: RunInputs, workload: Workload) -> Rewards:
-    """Return the jobs' deadlines, from the trace or drawn; the same for every policy."""
-    if asked.deadline_source == "own" and not workload.deadlines:
-        raise InputError(
-            f"--deadlines own: {workload.source}: no job has deadlines of its own (Chronus's traces have them, as "
-            "expect_time_list and expect_value_list); take --deadlines drawn"
-        )
-    if workload.deadlines and asked.deadline_source != "drawn" and asked.mix is None:
-        return {job: StepReward.listed(steps) for job, steps in workload.deadlines.items()}
-    rates = TrainingThroughputs(inputs.cluster, inputs.model)
-    return DrawnRewards(inputs.cluster, rates, asked.mix or "mix2", asked.seed)

@@ -14,6 +14,7 @@ from copter_frontends.policies.registry.names import HADAR_MODES, LP_NAMES, METH
 
 if TYPE_CHECKING:
     from copter.runtime.settings import NamedMethod
+    from copter_frontends.replay.what_if.change import Change
     from copter_frontends.vocabulary.semantics import Shim
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
@@ -104,7 +105,7 @@ class SimulateOptions:
     mix: str | None = None
     lease_s: float | None = None
     profiling: bool = False
-    what_if: str | None = None
+    what_if: Change | None = None
     ageing: float | None = None
     fairness: float | None = None
     sensitivity: float | None = None

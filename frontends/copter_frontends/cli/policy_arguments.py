@@ -1,21 +1,19 @@
-"""What the options say to the policy: its semantics, its own arguments, the solver that it is compared with."""
+"""What the options say to the policy: its semantics, its own arguments, the jobs' deadlines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError
-from copter_frontends.cli.pulse import told
+from copter_frontends.cli.saving import RunInputs
 from copter_frontends.policies.hops import OfferRules
 from copter_frontends.policies.sia import TimeSharing
-from copter_frontends.policies.sia.objective import objective_of
-from copter_frontends.vocabulary.semantics import PRESETS, Semantics
-
-if TYPE_CHECKING:
-    from copter_frontends.policy_kit.highs_comparison import HighsComparison
+from copter_frontends.policy_kit.deadlines import DrawnRewards, Rewards, StepReward
+from copter_frontends.simulator.workload import Workload
+from copter_frontends.vocabulary.semantics import Semantics
 
 
 def semantics_of(asked: SimulateOptions, semantics: Semantics) -> Semantics:
@@ -31,31 +29,26 @@ def own_arguments(asked: SimulateOptions) -> Mapping[str, Any]:
     """Return the policy's own arguments that the options give."""
     if asked.policy == "hops":
         names = ("fairness", "priority", "stay_bonus")
-        given = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
+        given: dict[str, Any] = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
         if asked.profiling:
             given["profiling"] = True
         return given if asked.sensitivity is None else {**given, "rules": OfferRules(threshold=asked.sensitivity)}
     if asked.policy != "sia":
         return {"unmeasured": asked.unmeasured}
     given = {"quotas": dict(asked.quota)} if asked.quota else {}
-    objective = objective_of(PRESETS[asked.semantics])
-    power = objective.power if asked.power is None else asked.power
-    incentive = objective.incentive if asked.incentive is None else asked.incentive
-    if asked.power is not None or asked.incentive is not None:
-        given["objective"] = replace(objective, power=power, incentive=incentive)
+    given |= {name: getattr(asked, name) for name in ("power", "incentive") if getattr(asked, name) is not None}
     if asked.time_sharing is not None:
         given["time_sharing"] = TimeSharing(asked.time_sharing, published=asked.penalty == "published")
     return given
 
 
-def comparison_of(asked: SimulateOptions, policy: Any) -> HighsComparison | None:
-    """Return an observer that also solves every k-th program with HiGHS, if asked for."""
-    if not asked.compare:
-        return None
-    try:
-        from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
-    except ImportError as error:
-        raise InputError(f"--compare highs: {error}; pip install highspy") from error
-    comparison = HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
-    comparison.around = lambda index: told(lambda: f"HiGHS solves the program of round {index + 1} for comparison")
-    return comparison
+def rewards_of(asked: SimulateOptions, inputs: RunInputs, workload: Workload) -> Rewards:
+    """Return the jobs' deadlines, from the trace or drawn; the same for every policy."""
+    if asked.deadline_source == "own" and not workload.deadlines:
+        raise InputError(
+            f"--deadlines own: {workload.source}: no job has deadlines of its own (Chronus's traces have them, as "
+            "expect_time_list and expect_value_list); take --deadlines drawn"
+        )
+    if workload.deadlines and asked.deadline_source != "drawn" and asked.mix is None:
+        return {job: StepReward.listed(steps) for job, steps in workload.deadlines.items()}
+    return DrawnRewards(inputs.cluster, inputs.rates, asked.mix or "mix2", asked.seed)

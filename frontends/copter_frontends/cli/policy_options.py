@@ -1,8 +1,15 @@
-"""Options that name jobs or tenants: click's callbacks that split and check each value."""
+"""Options that name jobs, tenants or a change: click's callbacks that split and check each value."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+from copter_frontends.cli.output import InputError
+
+if TYPE_CHECKING:
+    from copter_frontends.replay.what_if.change import Change
 
 
 def quotas(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
@@ -30,3 +37,15 @@ def reservations(
             raise click.BadParameter(f"{value!r} is not JOB=TYPE:GPUS, such as bert-3=a100:8", context, parameter)
         result.append((job, kind, int(count)))
     return tuple(result)
+
+
+def change(context: click.Context, parameter: click.Parameter, value: str | None) -> Change | None:
+    """Read a what-if change; raises InputError for text that is none."""
+    if value is None:
+        return None
+    from copter_frontends.replay.what_if.change import Change, WhatIfError  # late: it loads NumPy, `--help` does not
+
+    try:
+        return Change.read(value)
+    except WhatIfError as error:
+        raise InputError(str(error)) from error

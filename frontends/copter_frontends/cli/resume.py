@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 
 from copter_frontends.cli.output import InputError, complain
+from copter_frontends.cli.simulate import show
 
 
 @click.command(short_help="Continue a saved run.")
@@ -55,7 +56,6 @@ def resume(
     from copter_frontends.cli.run import Run
     from copter_frontends.cli.running import carry_on
     from copter_frontends.cli.saving import RunNote
-    from copter_frontends.cli.showing import show
     from copter_frontends.simulator import SimulationError, load_run
 
     try:
@@ -73,4 +73,4 @@ def resume(
     run = Run.resumed(asked, note, simulation)
     if run.rounds is not None and run.rounds <= len(simulation.records):
         complain(f"{file}: the run is at its end; --rounds, --hours or --to-end goes on. Its figures:")
-    return show(asked, carry_on(run))
+    return show(asked, [carry_on(run)])

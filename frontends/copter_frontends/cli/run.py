@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from copter import Settings
 from copter.errors import CopterError
 from copter_frontends.cli.destinations import prepare_outputs
-from copter_frontends.cli.jobs import Profiles, drawn_jobs, jobs_of, rewards_of
+from copter_frontends.cli.jobs import Profiles, drawn_jobs, jobs_of
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
-from copter_frontends.cli.policy_arguments import comparison_of, own_arguments, semantics_of
+from copter_frontends.cli.policy_arguments import own_arguments, rewards_of, semantics_of
+from copter_frontends.cli.pulse import told
 from copter_frontends.cli.saving import RunInputs, RunNote
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
@@ -20,9 +21,9 @@ from copter_frontends.policies.hare.task_rates import TaskGoodput
 from copter_frontends.policies.hare.task_training import TasksGoodput
 from copter_frontends.policies.registry.elsewhere import elsewhere
 from copter_frontends.policies.registry.policies import POLICIES
-from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, Rewards
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.replay.what_if.change import Change
 from copter_frontends.simulator import Simulation, read_events
@@ -32,7 +33,7 @@ from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_clus
 from copter_frontends.vocabulary.semantics import PRESETS
 
 if TYPE_CHECKING:
-    from copter_frontends.policy_kit.highs_comparison import HighsComparison
+    from copter_frontends.policy_kit import LpPolicy
 
 LOAD_SAMPLE = 20_000
 """Jobs of the first sample from which ``--load`` takes how many jobs are that load."""
@@ -97,13 +98,22 @@ class Run:
             elif asked.profiles is None and not exact:
                 complain(f"measured profiles: {folder}")
             inputs = RunInputs(cluster, model, folder)
-            if asked.load is None:
-                return cls.made(asked, inputs, measured, change)
-            sample = replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None, compare=None, events=None)
-            jobs = cls.made(sample, inputs, measured).jobs_of_load(asked.load)
-            return replace(cls.made(replace(asked, load=None, jobs=jobs), inputs, measured, change), asked=asked)
+            given = asked
+            if asked.load is not None:
+                sample = replace(asked, load=None, jobs=LOAD_SAMPLE, save=None, out=None, compare=None, events=None)
+                given = replace(asked, load=None, jobs=cls.made(sample, inputs, measured).jobs_of_load(asked.load))
+            run = replace(cls.made(given, inputs, measured, change), asked=asked)
         except CopterError as error:
             raise InputError(str(error)) from error
+        workload = run.workload
+        if workload.drawn_from is not None and asked.jobs is None and change is None:
+            complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
+        if workload.lacks:
+            complain(f"{asked.trace} has {workload.lacks}")
+        for skipped in workload.skipped_lines[:1]:
+            count = len(workload.skipped_lines)
+            complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
+        return run
 
     @classmethod
     def made(
@@ -116,10 +126,10 @@ class Run:
         model.row(next(iter(model.applications)), 0.0)  # compiles the model's kernel before rounds are timed
         if entry.by_tasks and not isinstance(model, TaskGoodput):
             model = TasksGoodput(model, cluster)
-        semantics = semantics_of(asked, entry.under(PRESETS[asked.semantics]))
-        own = own_arguments(asked)
+        semantics = entry.under(PRESETS[asked.semantics])
         workload = jobs_of(asked, inputs, profiles, semantics, entry, change)
         rewards = rewards_of(asked, inputs, workload)
+        semantics, own = semantics_of(asked, semantics), own_arguments(asked)
         deadlines = DeadlineOptions(rewards, asked.lease_s, asked.profiling, asked.admission != "paper")
         settings = Settings(threads=asked.threads or 0, method=asked.method)
         policy = entry.build(
@@ -143,7 +153,13 @@ class Run:
         )
         if change is not None:
             change.tell_simulation(simulation)
-        return cls(asked, inputs, workload, rewards, simulation, comparison_of(asked, policy))
+        comparison = None
+        if asked.compare:
+            comparison = HighsComparison(cast("LpPolicy", policy), asked.compare_every, asked.compare_time_limit)
+            comparison.around = lambda index: told(
+                lambda: f"HiGHS solves the program of round {index + 1} for comparison"
+            )
+        return cls(asked, inputs, workload, rewards, simulation, comparison)
 
     @classmethod
     def resumed(cls, asked: SimulateOptions, note: RunNote, simulation: Simulation) -> Run:
@@ -154,6 +170,13 @@ class Run:
     def note(self) -> RunNote:
         """What a saved run keeps of this one besides its simulation."""
         return RunNote(self.asked, self.workload, self.inputs)
+
+    @property
+    def profiles(self) -> str | None:
+        """The measured profiles by which jobs train, for reports; None if no agents train them."""
+        if PRESETS[self.asked.semantics].training == "exact":
+            return None
+        return self.inputs.profiles or "fitted constants"
 
     @property
     def warmup(self) -> int:
@@ -174,7 +197,7 @@ class Run:
         This run has :data:`LOAD_SAMPLE` jobs.
         """
         inputs, simulation = self.inputs, self.simulation
-        rates = TrainingThroughputs(inputs.cluster, inputs.model)
+        rates = inputs.rates
         capacity = {kind: sum(node.gpus for node in inputs.cluster.nodes_of(kind)) for kind in inputs.cluster.types}
         warmup, total = self.warmup, self.rounds
         jobs, tried = LOAD_SAMPLE, dict[int, float]()

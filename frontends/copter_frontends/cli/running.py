@@ -14,16 +14,14 @@ from rich.console import Console
 
 from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
-from copter_frontends.cli.interruption import Interruption
-from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.cli.run import Run
-from copter_frontends.cli.saving import Saver
+from copter_frontends.cli.saving import RunNote
 from copter_frontends.cli.summary import facts_of, summary_of
-from copter_frontends.replay.what_if.change import Change
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.writer import write_report
-from copter_frontends.simulator import RoundRecord, SimulationResult
+from copter_frontends.simulator import RoundRecord, Simulation, SimulationError, SimulationResult, save_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +38,36 @@ class Outcome:
     result: SimulationResult
     summary: dict[str, Any]
 
+    @property
+    def exit_code(self) -> int:
+        """The command's exit code."""
+        return exit_code_of(self.summary)
 
-def run_simulation(asked: SimulateOptions, change: Change | None = None) -> Outcome:
-    """Read the inputs, simulate, and write the requested files; a what-if change applies from the start."""
-    run = Run.read(asked, change)
-    workload = run.workload
-    if workload.drawn_from is not None and asked.jobs is None and change is None:
-        complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
-    if workload.lacks:
-        complain(f"{asked.trace} has {workload.lacks}")
-    for skipped in workload.skipped_lines[:1]:
-        count = len(workload.skipped_lines)
-        complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    return carry_on(run, asked.tape)
+
+class Saver:
+    """Saves a run to the file of ``--save`` every few rounds and at the end; without a file it does nothing."""
+
+    def __init__(self, simulation: Simulation, note: RunNote) -> None:
+        self._simulation, self._path, self._every = simulation, note.asked.save, note.asked.save_every
+        self._since = 0
+        if self._path is not None:
+            simulation.note = note
+
+    def after_round(self) -> None:
+        """Save the run if it is due."""
+        self._since += 1
+        if self._every is not None and self._since >= self._every:
+            self.at_end()
+
+    def at_end(self) -> None:
+        """Save the run to the file now, if there is one; raises InputError if it cannot be saved."""
+        if self._path is None:
+            return
+        try:
+            save_run(self._simulation, self._path)
+        except SimulationError as error:
+            raise InputError(str(error)) from error
+        self._since = 0
 
 
 def carry_on(run: Run, tape: str | None = None) -> Outcome:
@@ -95,8 +110,8 @@ def carry_on(run: Run, tape: str | None = None) -> Outcome:
             if result.skipped:
                 first = result.skipped[0]
                 complain(f"{asked.policy}: skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
+            facts = facts_of(run, result, None if ended else interruption.name)
             summary = summary_of(run, result, None if ended else interruption.name)
-            facts = facts_of(run, result, summary)
             if comparison is not None and not comparison.rounds:
                 complain(f"--compare highs: no round was compared: {comparison.why_none()}")
             if asked.out is not None:

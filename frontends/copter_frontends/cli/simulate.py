@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from copter_frontends.cli.examples import Named
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
-from copter_frontends.cli.output import FiniteRange, InputError, complain
-from copter_frontends.cli.policy_options import quotas, reservations
+from copter_frontends.cli.output import FiniteRange, complain, print_json
+from copter_frontends.cli.policy_options import change, quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.policies.registry.names import METHOD_CHOICES, POLICY_NAMES
+
+if TYPE_CHECKING:
+    from copter_frontends.cli.running import Outcome
+    from copter_frontends.replay.what_if.change import Change
 
 _SOLVER = Named(("highs",), "solver", "it is highs; `copter compare --policies A,B` sets policies side by side")
 _COUNT = click.IntRange(min=1)
@@ -198,6 +204,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option(
     "--what-if",
     metavar="CHANGE",
+    callback=change,
     help='Simulate twice, as asked and with a change such as "add 8 a100" from the start, and compare the jobs.',
 )
 @click.option("--compare", type=_SOLVER, help="Solve the same linear programs with this solver too.")
@@ -239,22 +246,55 @@ def simulate(**options: Any) -> int:
     asked.check()
     # Imported late: the import takes 2 s of processor time (Numba, SciPy, every policy), `--help` without it 0.1 s.
     from copter.storage.inputs import read_once
-    from copter_frontends.cli.running import run_simulation
-    from copter_frontends.cli.showing import show
-    from copter_frontends.replay.what_if.change import Change, WhatIfError
 
-    try:
-        change = None if asked.what_if is None else Change.read(asked.what_if)
-    except WhatIfError as error:
-        raise InputError(str(error)) from error
+    change = asked.what_if
     if asked.jobs is None and asked.gpus is not None and change is not None and change.gpus:
         complain("--what-if: the same jobs both times, as many as for the cluster without the change")
-    after = None
     with nullcontext() if change is None else read_once():  # the same files both times, even if one is replaced
-        before = run_simulation(asked)
-        if change is not None and before.summary["interrupted"] is None:
-            after = run_simulation(replace(asked, out=None, save=None, save_every=None, tape=None), change)
-    return show(asked, before, change, after)
+        outcomes = [_carried_out(asked)]
+        if change is not None and outcomes[0].summary["interrupted"] is None:
+            outcomes.append(_carried_out(replace(asked, out=None, save=None, save_every=None, tape=None), change))
+    return show(asked, outcomes, change)
+
+
+def _carried_out(asked: SimulateOptions, change: Change | None = None) -> Outcome:
+    """Read a run and carry it out; a what-if change applies from its start."""
+    from copter_frontends.cli.run import Run
+    from copter_frontends.cli.running import carry_on
+
+    run = Run.read(asked, change)
+    return carry_on(run, asked.tape)
+
+
+def show(asked: SimulateOptions, outcomes: Sequence[Outcome], change: Change | None = None) -> int:
+    """Print a run as JSON or, unless output is quiet, as a table; returns the exit code.
+
+    With a what-if change, the runs without it and with it are printed side by side, and the jobs in pairs. The code is
+    0, or 128 plus the number of the signal that ended the last run.
+    """
+    from rich.console import Console
+
+    from copter_frontends.report.table import print_side_by_side, print_summary
+    from copter_frontends.simulator.paired import Paired, completed_h
+
+    before, after = outcomes[0].summary, outcomes[-1].summary
+    paired = Paired.of(*(completed_h(each.result.jobs) for each in outcomes)) if len(outcomes) == 2 else None
+    whole = before
+    if change is not None and paired is not None:
+        whole = {"what_if": change.text, "before": before, "after": after, "jobs": paired.as_dict()}
+    if change is not None and paired is None:
+        complain("the run with the change was not begun")
+    elif asked.as_json:
+        print_json(whole)
+    elif is_quiet():
+        pass
+    elif change is not None and paired is not None:
+        sides = [{**before, "policy": "before"}, {**after, "policy": "after"}]
+        print_side_by_side(sides, Console(), f"{asked.policy}: what if {change.text}")
+        click.echo(paired.as_text())
+    else:
+        print_summary(before, Console())
+    return outcomes[-1].exit_code
 
 
 simulate.problems = problem_commands(several=False)

@@ -10,30 +10,25 @@ from typing import Any
 from copter_frontends.cli.run import Run
 from copter_frontends.policies.registry.names import DEADLINE_NAMES
 from copter_frontends.policies.registry.policies import POLICIES
-from copter_frontends.policies.registry.waiting_bounds import waiting_bound
-from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.policy_kit.offered_load import offered_load
 from copter_frontends.simulator import SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.waiting import waiting_summary
-from copter_frontends.vocabulary import Exposed
-from copter_frontends.vocabulary.semantics import PRESETS
 
 
 def summary_of(run: Run, result: SimulationResult, interrupted: str | None = None) -> dict[str, Any]:
     """Return the object that ``--json`` prints; `interrupted` is the signal that ended the run."""
-    asked, jobs, exposed = run.asked, run.workload.jobs, Exposed(run.simulation.policy)
+    asked, jobs, policy = run.asked, run.workload.jobs, run.simulation.policy
     weighted, arrived, load = _weighted(run, result), _arrived(run, result), load_of(run, result)
     alone = GoodputAloneTimes(run.inputs.model)
-    with_agents = PRESETS[asked.semantics].training != "exact"
     figures = {
         "policy": asked.policy,
         "gpus": result.gpus,
         **result.summary(),
         **fairness_summary(result, jobs, alone),
-        "waiting": {**waiting_summary(result, jobs, alone), "bound": waiting_bound(asked.policy, asked.ageing)},
+        "waiting": {**waiting_summary(result, jobs, alone), "bound": policy.waiting_bound},
         **weighted,
     }
     if asked.deadlines or asked.policy in DEADLINE_NAMES:
@@ -43,22 +38,22 @@ def summary_of(run: Run, result: SimulationResult, interrupted: str | None = Non
         "highs": run.comparison.summary() if run.comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
-        "profiles": run.inputs.profiles or "fitted constants" if with_agents else None,
+        "profiles": run.profiles,
         "jobs_submitted": len(jobs),
         "jobs_arrived": arrived,
         "load": load,
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(run.workload.skipped_lines),
     }
-    if exposed.edit_log is not None:
-        figures["edits_per_solve"] = exposed.edit_log.summary()
-    if exposed.figures:
-        figures["figures"] = exposed.figures
+    if policy.edit_log is not None:
+        figures["edits_per_solve"] = policy.edit_log.summary()
+    if policy.figures:
+        figures["figures"] = dict(policy.figures)
     return {**figures, "interrupted": interrupted}
 
 
-def facts_of(run: Run, result: SimulationResult, summary: dict[str, Any]) -> dict[str, str]:
-    """Return the description of a run for its report."""
+def facts_of(run: Run, result: SimulationResult, interrupted: str | None = None) -> dict[str, str]:
+    """Return the description of a run for its report; `interrupted` as for :func:`summary_of`."""
     asked = run.asked
     capacity = result.rounds[-1].gpus_capacity if result.rounds else {}
     facts = {
@@ -70,10 +65,10 @@ def facts_of(run: Run, result: SimulationResult, summary: dict[str, Any]) -> dic
         "Configurations": asked.mode,
         "Round": f"{result.round_s:g} s",
     }
-    if summary["profiles"] is not None:
-        facts["Profiles"] = str(summary["profiles"])
-    if summary["interrupted"] is not None:
-        facts["Interrupted"] = f"by {summary['interrupted']} after {len(result.rounds):,} rounds, which is all there is"
+    if run.profiles is not None:
+        facts["Profiles"] = run.profiles
+    if interrupted is not None:
+        facts["Interrupted"] = f"by {interrupted} after {len(result.rounds):,} rounds, which is all there is"
     return facts
 
 
@@ -82,9 +77,8 @@ def load_of(run: Run, result: SimulationResult) -> dict[str, Any] | None:
     counted = [record for record in result.rounds if not record.warmup]
     if not counted:
         return None
-    rates = TrainingThroughputs(run.inputs.cluster, run.inputs.model)
     window_s = counted[0].now_s, counted[-1].now_s + result.round_s
-    return offered_load(run.workload.jobs, rates, counted[0].gpus_capacity, *window_s).as_dict()
+    return offered_load(run.workload.jobs, run.inputs.rates, counted[0].gpus_capacity, *window_s).as_dict()
 
 
 def _arrived(run: Run, result: SimulationResult) -> int:

@@ -10,9 +10,10 @@ from copter_frontends.goodput.applications import (
     Application,
     GpuProfile,
     application_of,
+    noise_scale_at,
 )
 from copter_frontends.goodput.bootstrap import bootstrapped
-from copter_frontends.goodput.efficiency import efficiency, noise_scale_at
+from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.errors import UnknownApplicationError
 from copter_frontends.goodput.throughput import (
     ThroughputParameters,

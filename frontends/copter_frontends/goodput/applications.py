@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.bootstrap import bootstrapped
-from copter_frontends.goodput.efficiency import noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
 from copter_frontends.goodput.fitted_constants import (
     FITTED,
@@ -58,6 +57,20 @@ class Pipeline:
     def __post_init__(self) -> None:
         if self.microbatches < 1 or any(count < 1 for count in self.stages.values()):
             raise InvalidDataError(f"a pipeline needs 1 or more stages and microbatches, not {self}")
+
+
+def noise_scale_at(noise_scale: Sequence[float], progress: float) -> float:
+    """Return the noise scale, in samples, at a fraction of training; interpolated geometrically (G6).
+
+    Raises
+    ------
+    InvalidDataError
+        If `progress` is not from 0 to 1.
+    """
+    if not 0 <= progress <= 1:
+        raise InvalidDataError(f"progress is {progress}, must be a fraction from 0 to 1")
+    grid = np.linspace(0.0, 1.0, len(noise_scale))
+    return float(np.exp(np.interp(progress, grid, np.log(noise_scale))))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Shared parts of the policies: clocks, pins, plan changes, the gap, nodes, throughputs."""
 
-from copter_frontends.policy_kit.can_run import GIVEN, CanRun, RunsWith, anywhere, checked_rate, requested_gpus
+from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, checked_rate
 from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between, that_fit
@@ -16,11 +16,13 @@ from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.seen_times import SeenTimes, iteration_time
 from copter_frontends.policy_kit.service_book import BookedService, ServiceBook
 from copter_frontends.policy_kit.throughputs import (
+    GIVEN,
     GoodputThroughputs,
     Throughputs,
     ThroughputTable,
     rates_at_start,
     representative_throughputs,
+    requested_gpus,
 )
 from copter_frontends.policy_kit.training_throughputs import (
     Course,

@@ -8,8 +8,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from copter.errors import SettingsError
-from copter_frontends.policy_kit.can_run import requested_gpus
 from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.throughputs import requested_gpus
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -76,6 +76,12 @@ class Ageing:
     def turn_s(self) -> float:
         """Seconds of a turn."""
         return max(TURN_SHARE * self.after_s, TURN_ROUNDS * self.policy.round_s)
+
+    @property
+    def waiting_bound(self) -> str:
+        """The bound in words."""
+        running = "" if self.policy.stops_jobs else ", once running jobs end"
+        return f"{self.after_s / 3600.0:g} h, and a turn for each job that has waited longer{running}"
 
     @property
     def round_s(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from copter import Model, Solution
+from copter.highs.lp import require_highspy
 from copter.highs.mirror import HighsMirror
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 
@@ -68,6 +69,7 @@ class HighsComparison:
     """
 
     def __init__(self, policy: LpPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
+        require_highspy("a comparison with HiGHS")
         self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
         self.rounds: list[ComparedRound] = []
         self.is_on = True

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from copter import Model, Solution
+from copter_frontends.policy_kit.edit_log import EditLog
+from copter_frontends.vocabulary import SchedulingPolicy
 
 
-class LpPolicy(ABC):
+class LpPolicy(SchedulingPolicy):
     """Base of policies with an LP: its last solution and its observers.
 
     Attributes
@@ -29,6 +31,9 @@ class LpPolicy(ABC):
     """
 
     lp_each_round = True
+    programs_solved: int = 0
+    programs_needless: int = 0
+    edit_log: EditLog | None = None
 
     def __init__(self) -> None:
         self.observers: list[Callable[[], object]] = []

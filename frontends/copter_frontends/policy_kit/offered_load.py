@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from copter_frontends.policy_kit.can_run import requested_gpus
-from copter_frontends.policy_kit.throughputs import Throughputs
+from copter_frontends.policy_kit.throughputs import Throughputs, requested_gpus
 from copter_frontends.vocabulary import Job, Shape
 
 Floats = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, filterfalse
@@ -15,7 +15,7 @@ import numpy as np
 
 from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts, checked_progress
-from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
+from copter_frontends.policy_kit.can_run import CanRun, anywhere
 from copter_frontends.policy_kit.checks import check_round_s, require_gpus
 from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between
@@ -24,6 +24,7 @@ from copter_frontends.policy_kit.making_room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.service_book import BookedService, ServiceBook
+from copter_frontends.policy_kit.throughputs import requested_gpus
 from copter_frontends.vocabulary import (
     Allocation,
     Attained,
@@ -32,11 +33,12 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
+    SchedulingPolicy,
     UnknownJobError,
 )
 
 
-class RoundPolicy(ABC):
+class RoundPolicy(SchedulingPolicy):
     """Base class of scheduling policies; subclasses define their rule in :meth:`choose`.
 
     Parameters

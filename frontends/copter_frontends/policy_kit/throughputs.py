@@ -1,10 +1,11 @@
-"""Job speeds for policies, from a table or from the goodput model (docs/papers/baselines.md, B1)."""
+"""Job speeds for policies, from a table or the goodput model (docs/papers/baselines.md, B1), and GPUs of rigid jobs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from copter.errors import InvalidDataError
@@ -17,6 +18,17 @@ TableEntry = float | Mapping[int, float]
 
 MOST_RATES = 100_000
 """Most cached rates: enough for ten thousand job shapes on seven GPU types."""
+
+GIVEN = attrgetter("application", "max_batch_size", "batch_size", "gpus", "requested_gpus", "min_gpus", "max_gpus")
+"""Of a job without a goodput of its own: all that its shape and its requested GPUs follow from, read in one call."""
+
+
+def requested_gpus(job: Job) -> int:
+    """Return a rigid job's GPUs: its user's request, clipped to the range on which it runs."""
+    if job.gpus is not None:
+        return job.gpus
+    wanted = max(job.requested_gpus, job.min_gpus)
+    return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
 
 
 @runtime_checkable

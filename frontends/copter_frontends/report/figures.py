@@ -11,7 +11,7 @@ SIZE_IN = (5.6, 3.1)  # width and height of a figure in inches
 PNG_DPI = 200  # dots per inch of PNG files
 
 
-def render(chart: Chart, theme: Theme, form: str) -> bytes:
+def image_of(chart: Chart, theme: Theme, form: str) -> bytes:
     """Draw a chart as ``png`` or ``svg``; equal charts give equal bytes."""
     import matplotlib as mpl  # in the optional extra `report`
     from matplotlib.backends.backend_agg import FigureCanvasAgg

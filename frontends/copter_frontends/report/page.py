@@ -10,7 +10,7 @@ from typing import Any
 
 from copter.problem.figures import percent, seconds, times
 from copter_frontends.report.charts import Chart
-from copter_frontends.report.figures import render
+from copter_frontends.report.figures import image_of
 from copter_frontends.report.table import number
 from copter_frontends.report.theme import DARK, LIGHT
 
@@ -39,7 +39,7 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     for chart in charts:
-        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
+        (folder / f"{chart.name}.png").write_bytes(image_of(chart, LIGHT, "png"))
     target = folder / PAGE
     target.write_text(page_of(template, charts, **values), encoding="utf-8")
     return target
@@ -52,7 +52,7 @@ def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
 
     drawn = []
     for chart in charts:
-        images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
+        images = {theme.name: inline(image_of(chart, theme, "svg")) for theme in (LIGHT, DARK)}
         drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
     environment = Environment(loader=FunctionLoader(text_of), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"seconds": seconds, "percent": percent, "times": times}

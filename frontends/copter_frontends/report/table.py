@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -27,15 +27,15 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     for name in ("", *_PERCENTILES, "max"):
         stages.add_column(name, justify="right" if name else "left")
     for name, key in _STAGES:
-        stages.add_row(name, *(seconds(summary[key][which]) for which in (*_PERCENTILES, "max")))
+        stages.add_row(name, *(number(summary[key][which], seconds) for which in (*_PERCENTILES, "max")))
     highs = summary.get("highs") or {}
     for key, value in highs.items():
         if isinstance(value, Mapping) and key.endswith("_s") and value.get("p50") is not None:
-            cells = (seconds(value.get(which)) for which in (*_PERCENTILES, "max"))
+            cells = (number(value.get(which), seconds) for which in (*_PERCENTILES, "max"))
             stages.add_row(f"HiGHS {key[:-2]}", *cells)
     if highs.get("cold_s") is not None:
         limited = " (stopped at the time limit)" if highs.get("cold_time_limit_hit") else ""
-        stages.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
+        stages.add_row("HiGHS cold", number(highs["cold_s"], seconds) + limited, "", "", "")
     console.print(facts)
     for note in notes(summary):
         console.print(f" {note}\n", style="dim")
@@ -48,9 +48,11 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" {name.replace('_', ' ')}: {value:,.4g}")
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
-        console.print(f" HiGHS's faster way (warm or cold) takes {times(ratio)} times as long as copter (median)")
+        console.print(
+            f" HiGHS's faster way (warm or cold) takes {number(ratio, times)} times as long as copter (median)"
+        )
     if highs.get("objective_rel_diff_max") is not None:
-        console.print(f" objective against HiGHS: {percent(highs['objective_rel_diff_max'])} apart at most\n")
+        console.print(f" objective against HiGHS: {number(highs['objective_rel_diff_max'], percent)} apart at most\n")
 
 
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console, title: str = "") -> None:
@@ -81,7 +83,7 @@ def _side_by_side(summaries: Sequence[Mapping[str, Any]], title: str) -> Table:
 
 
 def _triple(times: Mapping[str, float | None]) -> str:
-    return " / ".join(seconds(times[which]) for which in _PERCENTILES)
+    return " / ".join(number(times[which], seconds) for which in _PERCENTILES)
 
 
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -116,7 +118,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             "fractional jobs, p50 / max",
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
         ),
-        ("gap, p50 / max", f"{percent(gap['p50'])} / {percent(gap['max'])}"),
+        ("gap, p50 / max", f"{number(gap['p50'], percent)} / {number(gap['max'], percent)}"),
         *_fairness(summary),
         *waiting_rows(summary),
         *_deadlines(summary),
@@ -133,8 +135,8 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the headline figures: (name, figure, remark)."""
     round_s, gap = summary["round_s"], summary["gap"]
     cards = [
-        ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
-        ("Gap", percent(gap["p50"]), f"largest {percent(gap['max'])}"),
+        ("Round time", number(round_s["p50"], seconds), f"p99 {number(round_s['p99'], seconds)}"),
+        ("Gap", number(gap["p50"], percent), f"largest {number(gap['max'], percent)}"),
         ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
         ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
         ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),
@@ -147,7 +149,7 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             1,
             (
                 "Against HiGHS",
-                f"{times(ratio)}×",
+                f"{number(ratio, times)}×",
                 "median of the times in the table below",
             ),
         )
@@ -258,6 +260,8 @@ def _counts(result: Mapping[str, Any], *names: str) -> str:
     return " / ".join(number(result[name], "{:,}") for name in names)
 
 
-def number(value: float | None, form: str) -> str:
-    """Return a figure as text; a dash for None."""
-    return NONE if value is None else form.format(value)
+def number(value: float | None, form: str | Callable[[float], str]) -> str:
+    """Return a figure as text, written by a format or a function; a dash for None."""
+    if value is None:
+        return NONE
+    return form.format(value) if isinstance(form, str) else form(value)

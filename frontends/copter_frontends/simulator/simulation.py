@@ -28,7 +28,6 @@ from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
-    Exposed,
     FrontendError,
     InvalidClusterError,
     Job,
@@ -155,8 +154,7 @@ class Simulation:
         self._leaving: list[str] = []
         self._edit_s = 0.0
         self._idle_rounds = 0
-        exposed = Exposed(policy)
-        self._solved, self._needless = exposed.programs_solved or 0, exposed.programs_needless
+        self._solved, self._needless = policy.programs_solved or 0, policy.programs_needless
         self._events = in_order(events)
         self._activity = Activity()
         self.note: object = None
@@ -542,7 +540,7 @@ class Simulation:
             timings={"edit": edit_s, **plan.timings},
             round_s=edit_s + plan_s - plan.timings.get("observe", 0.0),  # the time of a comparison is not the policy's
             overhead_s=max(0.0, perf_counter() - begun - plan_s - edit_s),
-            variables=Exposed(self.policy).variables,
+            variables=self.policy.variables,
             completed=completed,
             peak_rss_mb=peak_rss_mb(),
             program=self._program(),
@@ -550,7 +548,7 @@ class Simulation:
 
     def _program(self) -> Program:
         """Return whether the policy has solved a linear program since the last plan, or proven that it needs none."""
-        policy = Exposed(self.policy)
+        policy = self.policy
         if policy.programs_solved is None:
             return "solved" if policy.variables else "none"
         solved, needless = policy.programs_solved - self._solved, policy.programs_needless - self._needless

@@ -10,7 +10,7 @@ import numpy as np
 from copter_frontends.simulator.execution import advance
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
-from copter_frontends.vocabulary import Allocation, Exposed
+from copter_frontends.vocabulary import Allocation, SchedulingPolicy
 
 TOLD_LOADS = 20  # data loads of each running job reported per round to a policy with `learns_loading`
 
@@ -74,17 +74,17 @@ class DrawnLoads(Protocol):
 
 
 def observed_facts(
-    policy: object, training: Training, table: JobTable, running: Ints, span: tuple[float, float], seed: int
+    policy: SchedulingPolicy, training: Training, table: JobTable, running: Ints, span: tuple[float, float], seed: int
 ) -> list[tuple[int, dict[str, Any]]]:
     """Yield (row, facts for ``update_job``) of the jobs that train in a round of this span, for a policy that learns.
 
     Drawn loads depend on seed, round and job only.
     """
-    if not (Exposed(policy).learns and isinstance(training, MeasuredTraining)):
+    if not (policy.learns and isinstance(training, MeasuredTraining)):
         return []
     rows = running[table.resume_s[running] < span[1]]
     told = [(row, {"observed": rate}) for row, rate in zip(rows.tolist(), training.rates(rows).tolist(), strict=True)]
-    if Exposed(policy).learns_loading and isinstance(training, LoadingTraining):
+    if policy.learns_loading and isinstance(training, LoadingTraining):
         for row, facts in told:
             facts |= training.loads(row, np.random.default_rng((seed, int(span[0]), row)))
     return told
@@ -96,9 +96,9 @@ def drop_observed(facts: dict[str, Any]) -> None:
         facts.pop(name, None)
 
 
-def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> Ints:
+def rows_with_news(policy: SchedulingPolicy, table: JobTable, running: Ints, changed: Ints) -> Ints:
     """Return the jobs to report to the policy after a round: changed ones, or all that ran if it follows them."""
-    return running[np.isnan(table.completion_s[running])] if Exposed(policy).follows else changed
+    return running[np.isnan(table.completion_s[running])] if policy.follows else changed
 
 
 class ExactTraining:

@@ -12,7 +12,6 @@ from copter_frontends.vocabulary.errors import (
     UnknownGpuTypeError,
     UnknownJobError,
 )
-from copter_frontends.vocabulary.exposed import Exposed
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
@@ -39,7 +38,6 @@ __all__ = [
     "Cluster",
     "Configuration",
     "DuplicateJobError",
-    "Exposed",
     "FollowsAtOnce",
     "FrontendError",
     "GoodputTable",

@@ -125,4 +125,4 @@ def read_cluster(path: str | Path) -> Cluster:
 
 def cluster_from(text: str) -> Cluster:
     """Return the cluster named on a command line: a YAML file if the name ends so, otherwise one of the papers'."""
-    return read_cluster(text) if text.endswith((".yaml", ".yml")) else named_cluster(text)
+    return named_cluster(text) if not text.endswith((".yaml", ".yml")) else read_cluster(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,18 +13,28 @@ FACTS = frozenset({"progress", "restarts", "hints"})
 """Facts about a job that every policy accepts, even if it does not use them."""
 
 
+class Counts(Protocol):
+    """Counts of what was edited (:class:`~copter_frontends.policy_kit.EditLog`)."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return means over all solves."""
+
+
 @runtime_checkable
 class SchedulingPolicy(Protocol):
     """Interface of a scheduler, which receives changes and makes one plan per round.
 
-    Every plan is feasible, deterministic for a seed, not worse than keeping the previous plan, and in time.
+    Every plan is feasible, deterministic for a seed, not worse than keeping the previous plan, and in time. A policy
+    inherits from this class: it then has the defaults of what it wants to be told and of what it says of itself.
     """
 
     round_s: float
 
+    @abstractmethod
     def add_job(self, job: Job) -> None:
         """Add a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
 
+    @abstractmethod
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Report changes of a job: ``progress`` (fraction, 0 to 1), ``restarts`` (count), ``hints`` (TrainingHints).
 
@@ -31,20 +42,79 @@ class SchedulingPolicy(Protocol):
         policy's own.
         """
 
+    @abstractmethod
     def remove_job(self, job_id: str) -> None:
         """Forget a finished or cancelled job; raises UnknownJobError for an unknown id."""
 
+    @abstractmethod
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a type as whole nodes, with the given or generated ids."""
 
+    @abstractmethod
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Remove `count` GPUs of a type, as whole nodes; jobs on them are re-planned."""
 
+    @abstractmethod
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to exactly this allocation (checkpoint-restore under way); None ends the pin."""
 
+    @abstractmethod
     def plan(self, now_s: float, deadline_s: float = ...) -> Plan:
         """Decide the round that starts at `now_s`, within `deadline_s` seconds of wall-clock time."""
+
+    # What the policy wants to be told.
+
+    @property
+    def learns(self) -> bool:
+        """Whether it wants ``observed``, the rates of running jobs, before each plan; False."""
+        return False
+
+    @property
+    def learns_loading(self) -> bool:
+        """Whether it also wants some ``loads`` and ``waits`` of each job; False."""
+        return False
+
+    @property
+    def follows(self) -> bool:
+        """Whether it wants the progress of all running jobs each round, not only where something changed; False."""
+        return False
+
+    # What the policy says of itself.
+
+    @property
+    def variables(self) -> int:
+        """Columns of its programs; 0."""
+        return 0
+
+    @property
+    def programs_solved(self) -> int | None:
+        """Linear programs that it has solved so far; None, if it does not count them."""
+        return None
+
+    @property
+    def programs_needless(self) -> int:
+        """Plans so far that it has proven good enough without a linear program; 0."""
+        return 0
+
+    @property
+    def edit_log(self) -> Counts | None:
+        """How much of its programs was edited; None."""
+        return None
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Further figures of the whole run; none."""
+        return {}
+
+    @property
+    def waiting_bound(self) -> str:
+        """Its bound on a job's wait, in words; none by default."""
+        return "none: new jobs may always come first"
+
+    @property
+    def stops_jobs(self) -> bool:
+        """Whether it stops running jobs for others; True."""
+        return True
 
 
 @runtime_checkable

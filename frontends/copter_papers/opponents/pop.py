@@ -16,7 +16,6 @@ from copter_frontends.vocabulary import (
     CapacityInUseError,
     Cluster,
     DuplicateJobError,
-    Exposed,
     InvalidClusterError,
     InvalidJobError,
     Job,
@@ -29,7 +28,7 @@ from copter_frontends.vocabulary import (
 MakePart = Callable[[Cluster], SchedulingPolicy]
 
 
-class PopPolicy:
+class PopPolicy(SchedulingPolicy):
     """Any policy, run on parts of the cluster, each with its own jobs (docs/papers/baselines.md, B35-B37).
 
     Whole nodes are assigned round robin, type by type. Each type continues with the part after the last one, so that
@@ -69,7 +68,7 @@ class PopPolicy:
     @property
     def variables(self) -> int:
         """Number of columns of all parts' programs."""
-        return sum(Exposed(part).variables for part in self.parts)
+        return sum(part.variables for part in self.parts)
 
     # Edits --------------------------------------------------------------------------------------------------------
 

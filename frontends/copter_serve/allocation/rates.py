@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import isfinite
 
-from copter_frontends.policy_kit.can_run import requested_gpus
+from copter_frontends.policy_kit.throughputs import requested_gpus
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 Rates = Mapping[str, Mapping[int, float]]

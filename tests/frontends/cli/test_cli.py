@@ -12,10 +12,12 @@ import pytest
 
 from copter_frontends import cli
 from copter_frontends.cli.output import print_json
+from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.registry import policies
 from copter_frontends.policies.registry.names import LP_NAMES, POLICY_NAMES
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.simulator import SimulationError
+from copter_frontends.vocabulary import Cluster
 
 KEYS = {
     *("policy", "gpus", "rounds", "variables", "jobs_completed", "avg_jct_h", "p99_jct_h", "makespan_h", "utilisation"),
@@ -175,16 +177,12 @@ def test_an_output_directory_that_is_a_file_is_bad_input(capsys, tmp_path):
     assert err.count("\n") == 1
 
 
-class Broken:
+class Broken(FifoPolicy):
     """A policy whose first plan fails."""
 
-    round_s = 60.0
-
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(Cluster.of({"t4": (1, 8)}))
         self.error = error
-
-    def add_job(self, job: object) -> None:
-        pass
 
     def plan(self, now_s: float, deadline_s: float) -> None:
         raise self.error
@@ -209,7 +207,7 @@ def test_a_failed_run_is_one_line_and_exit_code_1(capsys, monkeypatch, error, li
 
 
 def test_an_interrupt_is_one_line(capsys, monkeypatch):
-    broken = PolicyEntry(lambda *_: Broken(KeyboardInterrupt()), has_lp=False)  # type: ignore[arg-type]
+    broken = PolicyEntry(lambda *_: Broken(KeyboardInterrupt()), has_lp=False)
     monkeypatch.setitem(policies.POLICIES, "fifo", broken)
     code, _, err = run(capsys, "simulate", "fifo", "--gpus", "8", "--rounds", "1")
     assert (code, err.splitlines()[-1]) == (1, "copter: interrupted")

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from copter.errors import InvalidDataError
-from copter_frontends.goodput import ThroughputParameters, compute_time_s, step_time_s
+from copter_frontends.goodput import ThroughputParameters, compute_time_s, efficiency, noise_scale_at, step_time_s
 from copter_frontends.goodput import fitting as fits
 from copter_frontends.goodput.applications import ALL_APPLICATIONS
-from copter_frontends.goodput.efficiency import efficiency, noise_scale_at
 from copter_frontends.goodput.noise_scales import NOISE_SCALE
 from copter_frontends.goodput.pipeline import pipeline_goodput, pipeline_step_s
 from copter_frontends.goodput.throughput import sync_time_s, throughput

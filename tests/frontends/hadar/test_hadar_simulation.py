@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,23 @@ from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.table_source import TableApplication, TableSource
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, TraceError, configurations_of
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    InvalidJobError,
+    Job,
+    Plan,
+    SchedulingPolicy,
+    TraceError,
+    configurations_of,
+)
 from copter_frontends.vocabulary.named_clusters import named_cluster
 from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs, table_source
 
 TABLES = Path(__file__).parents[3] / "benchmarks" / "tables"
 
 
-class Fixed:
+class Fixed(SchedulingPolicy):
     """A policy that always gives one job the same."""
 
     round_s = 360.0
@@ -38,6 +48,15 @@ class Fixed:
 
     def update_job(self, job_id: str, **what_changed: object) -> None:
         assert job_id in self.jobs
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        raise NotImplementedError
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        raise NotImplementedError
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        raise NotImplementedError
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         return Plan(dict.fromkeys(self.jobs, self.allocation))

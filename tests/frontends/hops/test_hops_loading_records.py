@@ -203,8 +203,8 @@ def told_in(seed: int, learns: bool, learns_loading: bool) -> list[tuple[str, di
                 found.append((job_id, kept))
             super().update_job(job_id, **what_changed)
 
+    Listening.learns, Listening.learns_loading = learns, learns_loading  # type: ignore[method-assign, assignment]
     policy = Listening(cluster)
-    policy.learns, policy.learns_loading = learns, learns_loading  # type: ignore[attr-defined]
     jobs, _ = hops_jobs(8, 600.0, seed=3)
     Simulation(cluster, jobs, policy, source, 60.0, seed=seed).run(rounds=8)
     return found

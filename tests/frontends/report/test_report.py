@@ -17,7 +17,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import MOST_POINTS, _thin, charts_of
 from copter_frontends.report.extras import MissingExtraError, check_extras
-from copter_frontends.report.figures import render
+from copter_frontends.report.figures import image_of
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import cards_of, number
 from copter_frontends.report.theme import DARK, LIGHT
@@ -141,7 +141,7 @@ def test_a_run_without_programme_or_ends_has_fewer_plots(result, tmp_path):
 
 def test_the_same_chart_gives_the_same_bytes_and_themes_differ(result):
     chart = charts_of(result, [])[0]
-    assert render(chart, LIGHT, "svg") == render(chart, LIGHT, "svg") != render(chart, DARK, "svg")
+    assert image_of(chart, LIGHT, "svg") == image_of(chart, LIGHT, "svg") != image_of(chart, DARK, "svg")
 
 
 @pytest.mark.parametrize("count", [1, MOST_POINTS, MOST_POINTS + 1, 1440, 1441])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policy_kit import LpPolicy
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Exposed
+from copter_frontends.vocabulary import Cluster
 
 
 def simulation(policy: str, *options: str) -> Simulation:
@@ -76,13 +76,8 @@ def test_a_round_of_idle_gpus_has_a_program_where_a_job_waits() -> None:
             assert full or record.queued_jobs == 0
 
 
-class Plain:
-    """A policy that counts nothing."""
-
-    variables = 7
-
-
-@pytest.mark.parametrize(("policy", "solved"), [(Plain(), None), (object(), None)])
-def test_a_policy_may_count_no_programs(policy: object, solved: int | None) -> None:
-    assert Exposed(policy).programs_solved is solved
-    assert Exposed(policy).programs_needless == 0
+def test_a_policy_counts_programs_only_if_it_has_some() -> None:
+    cluster = Cluster.of({"t4": (1, 4)})
+    plain, with_programs = FifoPolicy(cluster), SiaPolicy(cluster)
+    assert (plain.variables, plain.programs_solved, plain.programs_needless) == (0, None, 0)
+    assert (with_programs.programs_solved, with_programs.programs_needless) == (0, 0)

@@ -15,7 +15,7 @@ from fake_goodput import FakeApplication, FakeGoodput
 
 from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationError
-from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, SchedulingPolicy, configurations_of
 from copter_frontends.vocabulary.semantics import DEFAULT
 
 PLAIN = FakeApplication()
@@ -23,7 +23,7 @@ SLOW_START = FakeApplication(restart_s=30.0)
 LONG_START = FakeApplication(restart_s=150.0)
 
 
-class Script:
+class Script(SchedulingPolicy):
     """A policy that plays back plans, and writes down what it is told."""
 
     round_s = 60.0

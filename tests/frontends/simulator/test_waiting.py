@@ -14,7 +14,7 @@ from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.names import POLICY_NAMES
-from copter_frontends.policies.registry.waiting_bounds import NEVER_STOP, waiting_bound
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import RoundPolicy
 from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.choice import Choice
@@ -169,11 +169,16 @@ def test_turns_survive_lost_nodes_and_removed_jobs() -> None:
 
 
 def test_every_policy_says_what_it_guarantees() -> None:
+    cluster = Cluster.of({"v100": (4, 8)})
+    model = GoodputModel(configurations_of(cluster))
+    said = {}
     for name in POLICY_NAMES:
-        assert waiting_bound(name)
-        assert waiting_bound(name, 6.0).startswith("6 h, and a turn")
-    assert waiting_bound("sia").startswith("none")
-    assert set(NEVER_STOP) < set(POLICY_NAMES)
+        policy = POLICIES[name].build(cluster, model)
+        said[name] = policy.waiting_bound
+        turns = Ageing(policy, cluster, 6.0 * 3600.0).waiting_bound
+        assert turns.startswith("6 h, and a turn")
+        assert turns.endswith("once running jobs end") == (name in ("fifo", "yarn-cs"))
+    assert {name for name in said if not said[name].startswith("none: ")} == {"yarn-cs", "chronus", "hops"}
 
 
 def test_the_figures_are_in_the_table() -> None:

@@ -32,6 +32,13 @@ class FifoPolicy(RoundPolicy):
         super().__init__(cluster, round_s, can_run)
         self.backfill = backfill
 
+    stops_jobs = False
+
+    @property
+    def waiting_bound(self) -> str:
+        """The bound of strict order: no job overtakes one that does not fit."""
+        return super().waiting_bound if self.backfill else "the running times of the jobs submitted before"
+
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Start the jobs that fit, in order of submission. The deadline is unused, because there is no search."""
         full: set[tuple[str, int]] = set()  # (type, GPUs) for which there is no room

@@ -105,7 +105,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Answer to the last SLO job that arrived: its leases, and the moved leases of other jobs.
     """
 
+    edit_log: EditLog
     lp_each_round = False
+    waiting_bound = "the promised deadline of a job that was promised one; none for others"
 
     @property
     def follows(self) -> bool:

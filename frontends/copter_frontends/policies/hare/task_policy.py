@@ -115,6 +115,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         Largest ratio of a job's task times on two types in the last plan.
     """
 
+    edit_log: EditLog
+
     def __init__(
         self,
         cluster: Cluster,

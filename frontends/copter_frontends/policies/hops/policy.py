@@ -105,6 +105,8 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self._chosen: dict[str, Allocation] = {}
         self._full_s: float | None = None  # time of the last plan of all GPUs
 
+    waiting_bound = "none in hours; a job's priority grows with its wait"
+
     @property
     def seldom(self) -> str:
         """Why some rounds have no program of all GPUs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from copter_frontends.policies.registry.names import (
 )
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.policies.sia import SiaPolicy
+from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.policy_kit import GoodputThroughputs, SeenTimes, TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
@@ -45,8 +47,16 @@ def _make_sia(
     profiles: Mapping[str, ProfiledApplication] | None,
     options: Mapping[str, Any],
 ) -> SchedulingPolicy:
+    terms = {name: options[name] for name in ("power", "incentive") if name in options}
     return SiaPolicy(
-        cluster, goodput_model, mode=mode, settings=settings, semantics=semantics, profiles=profiles, **options
+        cluster,
+        goodput_model,
+        mode=mode,
+        objective=replace(objective_of(semantics), **terms),
+        settings=settings,
+        semantics=semantics,
+        profiles=profiles,
+        **{name: value for name, value in options.items() if name not in terms},
     )
 
 
