@@ -37,6 +37,7 @@ from copter_frontends.vocabulary import (
     at_once,
     progress_at_once,
     tell_jobs,
+    with_defaults,
 )
 from copter_frontends.vocabulary.semantics import DEFAULT, Charge, Semantics
 
@@ -122,7 +123,7 @@ class Simulation:
         if charge not in get_args(Charge):
             raise ValueError(f"charge is {charge!r}, must be one of {', '.join(map(repr, get_args(Charge)))}")
         self.cluster = copy.deepcopy(cluster)
-        self.policy = policy
+        self.policy = policy = with_defaults(policy)
         self.round_s = float(round_s)
         self.seed = seed
         self.charge: Charge = charge

@@ -26,6 +26,7 @@ from copter_frontends.vocabulary.policy import (
     progress_at_once,
     tell_jobs,
     tell_progress,
+    with_defaults,
 )
 from copter_frontends.vocabulary.service import Attained
 
@@ -64,4 +65,5 @@ __all__ = [
     "progress_at_once",
     "tell_jobs",
     "tell_progress",
+    "with_defaults",
 ]

@@ -25,7 +25,8 @@ class SchedulingPolicy(Protocol):
     """Interface of a scheduler, which receives changes and makes one plan per round.
 
     Every plan is feasible, deterministic for a seed, not worse than keeping the previous plan, and in time. A policy
-    inherits from this class: it then has the defaults of what it wants to be told and of what it says of itself.
+    inherits from this class: it then has the defaults of what it wants to be told and of what it says of itself. A
+    simulation gives them to a policy that has the methods only.
     """
 
     round_s: float
@@ -115,6 +116,17 @@ class SchedulingPolicy(Protocol):
     def stops_jobs(self) -> bool:
         """Whether it stops running jobs for others; True."""
         return True
+
+
+DEFAULTS = {name: value.fget for name, value in vars(SchedulingPolicy).items() if isinstance(value, property)}
+
+
+def with_defaults(policy: SchedulingPolicy) -> SchedulingPolicy:
+    """Return the policy, which gets the defaults of :class:`SchedulingPolicy` if it has its methods but not these."""
+    for name, default in DEFAULTS.items():
+        if default is not None and not hasattr(policy, name):
+            setattr(policy, name, default(policy))
+    return policy
 
 
 @runtime_checkable

@@ -56,6 +56,19 @@ class Script(SchedulingPolicy):
         return Plan({job: held for job, held in allocations.items() if ("remove", job) not in self.calls})
 
 
+class Methods:
+    """A policy with the methods of the protocol, which does not inherit from it; it wants all progress."""
+
+    round_s, follows = 60.0, True
+    add_job, update_job, remove_job = Script.add_job, Script.update_job, Script.remove_job
+    add_resources, remove_resources = Script.add_resources, Script.remove_resources
+    pin, plan = Script.pin, Script.plan
+
+    def __init__(self, *plans: dict[str, Allocation]) -> None:
+        self.plans = list(plans)
+        self.calls: list[tuple[Any, ...]] = []
+
+
 def t4(gpus: int, *nodes: tuple[str, int]) -> Allocation:
     return Allocation("t4", gpus, nodes or (("t4-0", gpus),))
 
@@ -75,6 +88,16 @@ def only(simulation: Simulation, column: str) -> float:
 
 
 # Training
+
+
+def test_a_policy_that_has_only_the_methods_gets_the_defaults() -> None:
+    policy: Any = Methods({"j": t4(2)})
+    run = simulate(policy, [job()])
+    records = [run.step() for _ in range(3)]
+    assert [record.variables for record in records] == [0, 0, 0]
+    assert [call[0] for call in policy.calls].count("update") == 2  # what it wishes itself is kept
+    assert policy.learns is False
+    assert policy.programs_solved is None
 
 
 def test_a_job_completes_inside_the_round_to_the_float():
