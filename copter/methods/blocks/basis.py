@@ -270,7 +270,7 @@ class WarmBasis:
     def most_cold(self, kept: Kept) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""
         if not isinstance(kept.dual, SparseDual):
-            return MOST_COLD[1] / 2**self.failures
+            return MOST_COLD[1] / 2.0**self.failures
         if self.failures:
             return LEAST_SHARE
         expected = SHARE_GROWTH * max(self.shares, default=MOST_SHARE)
