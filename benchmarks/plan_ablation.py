@@ -42,7 +42,6 @@ CONSTANTS = (
     ("copter.highs.search", "CUT_BETWEEN_SHARE", "time of the search between plan and LP in its place"),
     ("copter.highs.search", "CUT_ROUNDS", "rounds of cuts at new prices"),
     ("copter.highs.search", "LEAST_CUT_GAIN", "what one of them must close of the gap"),
-    ("copter.highs.search", "REPLY_SHARE", "most of the time for replies of single requests"),
     ("copter.highs.search", "TREE_NODES", "LPs of a small tree"),
     ("copter.highs.search", "TREE_SIZE", "integer columns of the first small tree"),
     ("copter.highs.search", "TREE_IDLE", "small trees without a gain until they get more nodes"),
@@ -53,7 +52,7 @@ CONSTANTS = (
 # family, deadline, rounds of churn before the first one: rows of replicas are tight after many
 TASKS = (
     ("replicas-30", 0.1, 35), ("replicas-60", 0.1, 0), ("lots-20", 1.0, 0), ("lots-40", 1.0, 0),
-    ("assignment-120", 1.0, 0), ("units-20", 0.3, 0), ("slots-20", 0.1, 0),
+    ("assignment-120", 1.0, 0), ("units-20", 0.3, 0),
 )  # fmt: skip
 PLAIN = tree.CHILD
 LATE_S = 0.01  # seconds over the deadline that count as late

@@ -81,8 +81,8 @@ SUMS_A_ROW: Final = 0.4
 Each has a row in the whole program; other requests do not.
 """
 
-DENSE_ROWS: Final = 256
-"""Coupling rows up to which a model with such limits is not small: the dense inverse of its blocks' pivots is."""
+LIMITED_ROWS: Final = 256
+"""Coupling rows up to which a model with such limits is not small: pivots of its blocks are faster."""
 
 ENTRIES_A_ROW: Final = 100
 """Entries per coupling row up to which a model without private rows counts as small. With more, a pivot of the whole
@@ -258,7 +258,7 @@ def is_small(facts: ModelFacts, settings: Settings) -> bool:
     if facts.private_rows:
         few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
     else:  # an unchanged model's answer is proven again by the method that found it
-        most_sums = SUMS_A_ROW * facts.rows if facts.rows > DENSE_ROWS else 0
+        most_sums = SUMS_A_ROW * facts.rows if facts.rows > LIMITED_ROWS else 0
         few_requests = facts.requests <= PLAIN_REQUESTS_A_ROW * facts.rows and facts.sums <= most_sums
         few_requests &= facts.entries <= ENTRIES_A_ROW * facts.rows
         few_requests &= facts.has_own_duals or not facts.unchanged

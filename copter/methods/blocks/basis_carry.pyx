@@ -8,10 +8,6 @@ from libc.stdint cimport uint64_t
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
 from copter.methods.blocks.ascending cimport ascending
 
-# With more rows than DENSE_ROWS, a product of the inverse with at most one nonzero in FEW reads only their columns.
-cdef int DENSE_ROWS = 256
-cdef int FEW = 8
-
 
 def moved_costs(const double[::1] cost, const int[::1] column_start, const int[::1] slots, double apart, double least):
     """Return slightly changed costs, so that no two columns tie.
@@ -180,11 +176,7 @@ def true_prices(BlockBasis basis, const double[::1] cost):
             if k < basis.n_columns:
                 share = basis.key_share(v)
                 moved[p] -= share * (cost[k] - basis.cost[k])
-    at = np.flatnonzero(change) if basis.n_rows > DENSE_ROWS else None
-    if at is None or FEW * len(at) > basis.n_rows:
-        prices = basis.prices + basis.inverse.entries @ change
-    else:
-        prices = basis.prices + basis.inverse.entries[:, at] @ change[at]
+    prices = basis.prices + basis.inverse.entries @ change
     cdef double[::1] price = prices
     for i in range(basis.n_rows):
         bound = basis.low[first + i] if price[i] > 0.0 else basis.high[first + i]
