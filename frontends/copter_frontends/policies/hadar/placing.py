@@ -96,11 +96,12 @@ class Placement:
         self.changed: set[str] = set()
 
     def undo(self) -> None:
-        """Restore every job's previous servers."""
-        for job_id in self.changed:
+        """Restore every job's previous servers, in the order of ids: servers as free as others are taken in turn."""
+        changed = sorted(self.changed)
+        for job_id in changed:
             if job_id in self.now:
                 self.servers.give(self.now[job_id])
-        for job_id in self.changed:
+        for job_id in changed:
             if job_id in self.before:
                 self.servers.take(self.before[job_id])
         self.now = dict(self.before)
