@@ -369,6 +369,8 @@ class Search:
         self.better_bound(found.bound)
         if not self.over():
             self._chosen(found, found.rounded(self._in(START_SHARE), self.gap, FIRST_TRIES))
+        if self.x is None and not self.over():
+            self._first_point()
         for nodes in (configurations.NODES, configurations.MOST_NODES):
             if self.over():
                 return
@@ -439,6 +441,16 @@ class Search:
                 return
             if tied[group]:
                 self._tree_around((program.group == group) | self._loose(), REPLIES)
+
+    def _first_point(self) -> None:
+        """Find some point where the first choice of configurations is none, since the next ones may take all of the time:
+        by single moves from the start's, or from nothing.
+        """
+        start = self.task.start
+        if start is not None and np.isfinite(start).all():
+            self._moved(np.clip(np.where(self.is_integer, np.rint(start), start), self.lower, self.upper), REPAIRED)
+        if self.x is None and not self.over():
+            self._from_nothing()
 
     def _from_nothing(self) -> None:
         """Find a point without LP and start: by single moves in the rows' order, and the heaviest rows first; without
