@@ -443,8 +443,8 @@ class Search:
                 self._tree_around((program.group == group) | self._loose(), REPLIES)
 
     def _first_point(self) -> None:
-        """Find some point where the first choice of configurations is none, since the next ones may take all of the time:
-        by single moves from the start's, or from nothing.
+        """Find some point where the first choice of configurations is none, since the next ones may take all of the
+        time: by single moves from the start's, or from nothing.
         """
         start = self.task.start
         if start is not None and np.isfinite(start).all():

@@ -122,10 +122,17 @@ DEFAULTS = {name: value.fget for name, value in vars(SchedulingPolicy).items() i
 
 
 def with_defaults(policy: SchedulingPolicy) -> SchedulingPolicy:
-    """Return the policy, which gets the defaults of :class:`SchedulingPolicy` if it has its methods but not these."""
+    """Return the policy, which gets the defaults of :class:`SchedulingPolicy` if it has its methods but not these.
+
+    Raises TypeError if they cannot be set.
+    """
     for name, default in DEFAULTS.items():
         if default is not None and not hasattr(policy, name):
-            setattr(policy, name, default(policy))
+            try:
+                setattr(policy, name, default(policy))
+            except AttributeError as error:
+                kind = type(policy).__name__
+                raise TypeError(f"{kind} has no `{name}`: let it inherit from SchedulingPolicy") from error
     return policy
 
 

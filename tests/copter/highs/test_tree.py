@@ -362,6 +362,28 @@ def test_requests_that_private_equations_tie_reply_in_turn(monkeypatch: pytest.M
     assert search.value == 50.0
 
 
+def test_a_point_by_single_moves_where_the_first_choice_of_configurations_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, none_done = job_shop([2.0, 3.0]), np.tile([0.0, 0.0, 0.0, 0.0, 1.0], 2)
+    search = search_of(whole, none_done)
+    search._first_point()
+    assert search.by == "last plan repaired"
+    assert search.value == 50.0
+    search = search_of(program([5.0, 4.0, 3.0], [4.0, 3.0, 2.0], 5.0))
+    search._first_point()  # without a start
+    assert search.x is not None
+    assert search.holds(search.x)
+    asked: list[str] = []
+    monkeypatch.setattr(Search, "_chosen", lambda *_: None)
+    monkeypatch.setattr(Search, "_first_point", lambda _: asked.append("point"))
+    monkeypatch.setattr(Search, "_by_choices", lambda *_: None)
+    many = job_shop([2.0, 3.0, 1.0, 4.0])
+    search = search_of(many, np.tile(none_done, 2))
+    search._by_configurations(module.Configurations(many, search.lower, search.upper))
+    assert asked == ["point"]
+
+
 @pytest.mark.parametrize("roots", [0.0, 1e9])
 def test_on_one_processor_branch_and_bound_waits_for_cuts_unless_it_would_come_too_late(
     monkeypatch: pytest.MonkeyPatch, roots: float

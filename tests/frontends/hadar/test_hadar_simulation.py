@@ -50,13 +50,13 @@ class Fixed(SchedulingPolicy):
         assert job_id in self.jobs
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        raise NotImplementedError
+        raise AssertionError("nobody changes the cluster or pins a job here")
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        raise NotImplementedError
+        raise AssertionError("nobody changes the cluster or pins a job here")
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        raise NotImplementedError
+        raise AssertionError("nobody changes the cluster or pins a job here")
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         return Plan(dict.fromkeys(self.jobs, self.allocation))

@@ -100,6 +100,14 @@ def test_a_policy_that_has_only_the_methods_gets_the_defaults() -> None:
     assert policy.programs_solved is None
 
 
+def test_a_policy_that_cannot_get_the_defaults_is_told_how() -> None:
+    class Slotted:
+        __slots__ = ()
+
+    with pytest.raises(TypeError, match="Slotted has no `learns`: let it inherit from SchedulingPolicy"):
+        simulate(Slotted(), [job()])
+
+
 def test_a_job_completes_inside_the_round_to_the_float():
     simulation = simulate(Script({"j": t4(1)}), [job(work_samples=70.0)])
     first, second = simulation.step(), simulation.step()
