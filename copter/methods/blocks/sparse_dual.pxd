@@ -17,7 +17,10 @@ cdef class SparseDual(BlockBasis):
     cdef double reach  # how far a ratio test looks first
     cdef double longest, rest_size  # largest |entry| of the row, and of its rows that are not read by themselves
     cdef bint listed  # whether the blocks by row are those of the program
-    cdef int[::1] row_start, row_block
+    cdef int[::1] row_start, row_end, row_block
+    cdef double[::1] row_size  # how far a price's move of one may bring two reduced costs together
+    cdef double[::1] charge  # how far a step of one moves prices at most, as a block that meets a large entry sees it
+    cdef double[::1] nearest  # at most the least of `until` of CHUNK blocks
     cdef int[::1] near  # blocks that meet a large entry of the row
     cdef int[::1] base_start, base_index, fresh_head, kicked
     cdef int[::1] stamp, spots, rho_spots
@@ -29,6 +32,7 @@ cdef class SparseDual(BlockBasis):
     cdef int n_rho, n_near, visits
     cdef int basic_columns(self, int g, const double[::1] x, int count) noexcept nogil
     cdef void measure_blocks(self) noexcept nogil
+    cdef void note(self, int g, double until) noexcept nogil
     cdef void measure_block(self, int g) noexcept nogil
     cdef void forget_distances(self) noexcept nogil
     cdef void look(self, int g) noexcept nogil
@@ -49,7 +53,7 @@ cdef class SparseDual(BlockBasis):
     cdef bint row_of(self, int p) noexcept nogil
     cdef void list_rows(self) noexcept nogil
     cdef void divide(self) noexcept nogil
-    cdef int gather(self, double side, double end, double reach) noexcept nogil
+    cdef bint gather(self, double side, double end, double reach) noexcept nogil
     cdef bint read(self, int g, double last, double side, double end) noexcept nogil
     cdef int choose_column(self, double excess, double* step) noexcept nogil
     cdef void entries_of(self, int v, double* cost, double* entry) noexcept nogil

@@ -38,8 +38,10 @@ cdef double LONG = 1e6  # squared length of a row of the inverse above which a s
 cdef double NOTHING = 1e-14  # smaller multipliers count as zero
 cdef double WRONG = 1e-7  # a reduced cost of an unsettled block is wrong beyond this; the block's basic ones then leave
 cdef double WIDER = 4.0  # growth of a ratio test's reach where the breakpoints within it do not suffice
-cdef int NEAR = 64  # one in so many rows, those of the largest multipliers, is read by itself; and at least
+cdef int NEAR = 16  # one in so many rows, those of the largest multipliers, is read by itself; and at least
 cdef int LEAST_NEAR = 8  # so many
+cdef enum:
+    TOGETHER = 64  # blocks of which only the least distance is looked at while it is longer than the step
 cdef double ROUNDED = 1e-12  # part of the size of costs and prices by which rounding may shorten a block's distance
 cdef double CHUNK = 1e6  # operations between two looks at the clock while rows are measured
 cdef double MOST_WORK = 4e8  # operations of one factorisation
@@ -65,22 +67,24 @@ cdef class SparseDual(BlockBasis):
         cdef int m = self.n_rows, n = self.n_columns, blocks = self.n_blocks, total = n + blocks + m
         self.factor, self.ahead = MiddleFactor(m), Breakpoints(total)
         self.factor.most_work = MOST_WORK
-        cdef double[::1] real = np.zeros(6 * m + 2 * n + 2 * blocks + 1)
+        cdef double[::1] real = np.zeros(6 * m + 2 * n + 3 * blocks + 1)
         self.norm, self.tau, self.kept_norm = real[:m], real[m:2 * m], real[2 * m:3 * m]
         self.half_row, self.half_column = real[3 * m:4 * m], real[4 * m:5 * m]
         self.over, real = real[5 * m:6 * m], real[6 * m:]
         self.now, self.slope, real = real[:n], real[n:2 * n], real[2 * n:]
-        self.until, self.girth = real[:blocks], real[blocks:2 * blocks]
-        cdef int[::1] whole = np.zeros(4 * m + 3 * blocks + 2, dtype=np.int32)
+        self.until, self.girth, self.charge = real[:blocks], real[blocks:2 * blocks], real[2 * blocks:3 * blocks]
+        self.nearest = np.zeros(blocks // TOGETHER + 1)
+        cdef int[::1] whole = np.zeros(5 * m + 3 * blocks + 2, dtype=np.int32)
         self.base_start, self.fresh_head, whole = whole[:m + 1], whole[m + 1:2 * m + 1], whole[2 * m + 1:]
-        self.spots, self.rho_spots, whole = whole[:m], whole[m:2 * m], whole[2 * m:]
+        self.spots, self.rho_spots, self.row_end, whole = whole[:m], whole[m:2 * m], whole[2 * m:3 * m], whole[3 * m:]
         self.stamp, self.kicked, self.near = whole[:blocks], whole[blocks:2 * blocks], whole[2 * blocks:]
         self.norm[:] = 1.0
         self.stuck = np.zeros(m, dtype=np.uint8)
         self.unit_row, self.old_row = np.full(m, -1, dtype=np.int32), np.full(m, -1, dtype=np.int32)
         self.unmeasured = True
         self.base_index, self.base_value = np.empty(0, dtype=np.int32), np.empty(0)
-        self.row_start, self.row_block = np.zeros(m + 2, dtype=np.int32), np.empty(self.n_entries + 1, dtype=np.int32)
+        self.row_start, self.row_block = np.zeros(m + 1, dtype=np.int32), np.empty(self.n_entries + 1, dtype=np.int32)
+        self.row_size = np.empty(self.n_entries + 1)
         self.stale, self.listed, self.swapped = True, False, False
         self.n_rho = self.n_near = self.visits = 0
         self.moved, self.reach = 0.0, INFINITY
@@ -270,30 +274,39 @@ cdef class SparseDual(BlockBasis):
     # The basis ------------------------------------------------------------------------------------------------------
 
     cdef void list_rows(self) noexcept nogil:
-        """List the blocks of each row."""
+        """List the blocks of each row, and by how much its price may bring two of a block's reduced costs together."""
         cdef int i, e, g, at, m = self.n_rows
-        for i in range(m + 2):
+        for i in range(m + 1):
             self.row_start[i] = 0
         for e in range(self.start[self.n_columns]):
-            if self.value[e] != 0.0:
-                self.row_start[self.row[e] + 2] += 1
-        for i in range(2, m + 2):
-            self.row_start[i] += self.row_start[i - 1]
+            self.row_start[self.row[e] + 1] += 1
+        for i in range(m):
+            self.row_start[i + 1] += self.row_start[i]
+            self.row_end[i] = self.row_start[i]
         for g in range(self.n_blocks):
             for e in range(self.start[self.column_start[g]], self.start[self.column_start[g + 1]]):
-                if self.value[e] != 0.0:
-                    at = self.row_start[self.row[e] + 1]
-                    self.row_block[at] = g
-                    self.row_start[self.row[e] + 1] = at + 1
+                if self.value[e] == 0.0:
+                    continue
+                i = self.row[e]
+                at = self.row_end[i] - 1
+                if at >= self.row_start[i] and self.row_block[at] == g:  # below zero: two columns or more meet the row
+                    self.row_size[at] = -max(fabs(self.row_size[at]), fabs(self.value[e]))
+                    continue
+                self.row_block[at + 1], self.row_size[at + 1] = g, fabs(self.value[e])
+                self.row_end[i] = at + 2
+        for i in range(m):
+            for at in range(self.row_start[i], self.row_end[i]):
+                if self.row_size[at] < 0.0:
+                    self.row_size[at] *= -2.0
         self.listed = True
-        self.passes += 2.0 * self.n_entries
+        self.passes += 4.0 * self.n_entries
 
     cdef void measure_blocks(self) noexcept nogil:
         """Measure every block."""
         cdef int g
         for g in range(self.n_blocks):
             self.measure_block(g)
-            self.until[g] = -INFINITY
+        self.forget_distances()
 
     cdef void measure_block(self, int g) noexcept nogil:
         """Note by how much two reduced costs of a block may approach if no price moves by more than one."""
@@ -314,10 +327,16 @@ cdef class SparseDual(BlockBasis):
         cdef int g
         self.moved, self.reach = 0.0, INFINITY
         for g in range(self.n_blocks):
-            self.until[g] = -INFINITY
+            self.change(g)
 
     cdef void change(self, int g) noexcept nogil:
-        self.until[g] = -INFINITY
+        self.note(g, -INFINITY)
+
+    cdef void note(self, int g, double until) noexcept nogil:
+        """Set how far prices may have moved when a block has to be looked at again."""
+        self.until[g] = until
+        if until < self.nearest[g // TOGETHER]:
+            self.nearest[g // TOGETHER] = until
 
     cdef int column_of(self, int v, int at) noexcept nogil:
         """Write the working column of a basic variable from place `at` on; return where it ends."""
@@ -444,13 +463,13 @@ cdef class SparseDual(BlockBasis):
                 total = self.now[j] - key_cost
                 near = min(near, -total if self.at_upper[j] else total)
         if near == INFINITY:
-            self.until[g] = INFINITY
+            self.note(g, INFINITY)
             return
         near -= ROUNDED * largest
         if near <= 0.0:
-            self.until[g] = -INFINITY
+            self.change(g)
         else:
-            self.until[g] = self.moved + near / self.girth[g] if self.girth[g] > 0.0 else INFINITY
+            self.note(g, self.moved + near / self.girth[g] if self.girth[g] > 0.0 else INFINITY)
 
     cdef bint restore(self) noexcept nogil:
         """Make fresh factors, prices, costs and values; return False if that fails.
@@ -866,32 +885,47 @@ cdef class SparseDual(BlockBasis):
             if entry < limit:
                 self.rest_size = max(self.rest_size, entry)
                 continue
-            for e in range(self.row_start[i], self.row_start[i + 1]):
+            for e in range(self.row_start[i], self.row_end[i]):
                 g = self.row_block[e]
                 if self.stamp[g] < self.visits - 1:
-                    self.stamp[g] = self.visits - 1
+                    self.stamp[g], self.charge[g] = self.visits - 1, 0.0
                     self.near[self.n_near] = g
                     self.n_near += 1
-        self.passes += 4.0 * self.n_rho + 2.0 * self.n_near
-
-    cdef int gather(self, double side, double end, double reach) noexcept nogil:
-        """Add the breakpoints of blocks that a step of `reach` may bring to zero; return how many blocks remain."""
-        cdef int g, t, left = 0
-        cdef double last = self.moved + reach * self.longest
+                self.charge[g] += entry * self.row_size[e]
+            self.passes += 2.0 * (self.row_end[i] - self.row_start[i])
         for t in range(self.n_near):
             g = self.near[t]
+            entry = self.charge[g] / self.girth[g] if self.girth[g] > 0.0 else 0.0
+            self.charge[g] = min(self.longest, entry + self.rest_size)
+        self.passes += 4.0 * self.n_rho + 2.0 * self.n_near
+
+    cdef bint gather(self, double side, double end, double reach) noexcept nogil:
+        """Add the breakpoints of blocks that a step of `reach` may bring to zero; return whether blocks remain."""
+        cdef int g, t, c, left = 0
+        cdef double last, least
+        for t in range(self.n_near):
+            g = self.near[t]
+            last = self.moved + reach * self.charge[g]
             if self.stamp[g] < self.visits and (self.until[g] > last or not self.read(g, last, side, end)):
-                left += self.until[g] < INFINITY
-        self.passes += self.n_near
+                left |= self.until[g] < INFINITY
+        self.passes += 2.0 * self.n_near
         if self.rest_size == 0.0:
             return left
         last = self.moved + reach * self.rest_size
-        for g in range(self.n_blocks):
-            if self.until[g] > last:
-                left += self.until[g] < INFINITY
-            elif self.stamp[g] < self.visits - 1 and not self.read(g, last, side, end):
-                left += self.until[g] < INFINITY
-        self.passes += self.n_blocks
+        for c in range(self.nearest.shape[0]):
+            if self.nearest[c] > last:
+                left |= self.nearest[c] < INFINITY
+                continue
+            least = INFINITY
+            for g in range(c * TOGETHER, min((c + 1) * TOGETHER, self.n_blocks)):
+                if self.until[g] > last:
+                    left |= self.until[g] < INFINITY
+                elif self.stamp[g] < self.visits - 1 and not self.read(g, last, side, end):
+                    left |= self.until[g] < INFINITY
+                least = min(least, self.until[g])
+            self.nearest[c] = least
+            self.passes += TOGETHER
+        self.passes += self.nearest.shape[0]
         return left
 
     cdef bint read(self, int g, double last, double side, double end) noexcept nogil:
@@ -971,7 +1005,8 @@ cdef class SparseDual(BlockBasis):
         Blocks are looked at in the order of their distances, while the step goes on. Returns -1 if all breakpoints
         together do not suffice: the program is infeasible; -2 if they are too many.
         """
-        cdef int v, t, count = 0, rest = 1, first = self.n_columns + self.n_blocks
+        cdef int v, t, count = 0, first = self.n_columns + self.n_blocks
+        cdef bint rest
         cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess), end = INFINITY, here, cost, entry
         cdef double covered
         self.ahead.size = self.ahead.most = 0
@@ -1050,7 +1085,8 @@ cdef class SparseDual(BlockBasis):
             self.y[i] -= step * side * self.rho[i]
         self.moved += fabs(step) * self.rest_size
         for t in range(self.n_near):
-            self.until[self.near[t]] -= fabs(step) * (self.longest - self.rest_size)
+            g = self.near[t]
+            self.note(g, self.until[g] - fabs(step) * (self.charge[g] - self.rest_size))
         if q < self.n_columns:  # its reduced cost is zero from now on, whatever the ratio test let pass
             self.cost[q] -= rest
         for i in range(m):

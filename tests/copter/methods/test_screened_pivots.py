@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from copter import Model, Session, Status
 from copter.methods.blocks import basis
 from copter.methods.blocks.basis import Kept
+from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from tests.copter.by_highs import highs
 from tests.copter.methods.test_many_rows import KINDS, Placement
@@ -154,3 +155,54 @@ def test_pivots_that_meet_their_limit_leave_the_round_to_the_next_method(monkeyp
     assert not session._iterate.pivots().gave_up
     assert session.last_solution is not None
     assert session.last_solution.method == "basis"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_block_is_overlooked(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between any two pivots the reduced costs of settled blocks have the signs that their bounds require.
+
+    Options of a request share rows, so that a price moves several of its reduced costs.
+    """
+    monkeypatch.setattr(basis, "SLICE", 1)
+    case = Placement(seed, 90, 400, False)
+    for at in range(0, 400, 3):
+        shared = {int(i): list(case.rng.uniform(0.2, 3.0, 5)) for i in case.rng.choice(72, 3, replace=False)}
+        case.model.remove_request(case.alive[at])
+        case.model.add_request(case.alive[at], case.worth(5), shared)
+    session = Session(case.model)
+    assert_optimal(session, case.model)
+    case.edit("counts")
+    assert_optimal(session, case.model)
+    state, seen = session._iterate.pivots(), 0
+    for kind in ("counts", "fail", "counts", "counts"):
+        case.edit(kind)
+        program = state.follow(case.model.ledger).program
+        kept = kept_of(session)
+
+        def look() -> bool:
+            nonlocal seen
+            seen += 1
+            assert_settled(program, kept)  # noqa: B023
+            return False
+
+        assert basis.ended(kept, look, 100.0) == basis.Ending.OPTIMAL  # type: ignore[arg-type]
+    assert seen > 30
+
+
+def assert_settled(program: BlockProgram, kept: Kept) -> None:
+    """Every block whose only basic variable is its key holds its others at the bounds of their reduced costs."""
+    dual, n, blocks = kept.dual, program.n_columns, len(program.column_start) - 1
+    owner = np.repeat(np.arange(blocks), np.diff(program.column_start))
+    column = np.repeat(np.arange(n), np.diff(program.start))
+    usage = program.value * kept.scale[program.row] * np.asarray(dual.prices)[program.row]
+    reduced = program.cost * kept.factor - np.bincount(column, usage, minlength=n)
+    heads, keys, low, high = np.asarray(dual.heads), np.asarray(dual.keys), *np.asarray(dual.bounds)
+    own = heads[(heads >= 0) & (heads < n + blocks)]
+    settled = np.ones(blocks, dtype=bool)
+    settled[np.append(owner, np.arange(blocks))[own]] = False
+    key_cost = np.where(keys < n, reduced[np.minimum(keys, n - 1)], 0.0)
+    away = reduced - key_cost[owner]
+    away[np.asarray(dual.at_uppers)[:n] > 0] *= -1.0
+    free = settled[owner] & (low[:n] < high[:n])
+    free[keys[keys < n]] = False
+    assert away[free].min() > -1e-5
