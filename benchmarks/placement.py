@@ -7,13 +7,15 @@ Usage::
 Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
 the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
 peer's time to copter's; ratios below one are losses. A size that exceeds `--seconds` for its rounds is cut short, and
-says how many it made. `--page docs/results/many_rows.md` writes the page, row by row.
+says how many it made. `--page docs/results/many_rows.md` writes the page, row by row: rows of other sizes and kinds
+that it has stay.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +40,8 @@ of requests that come and go are deleted and added); calls of edits are left out
 1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are medians;
 **peer / copter** takes HiGHS's warm rounds, or its first solve where that is quicker still; **below one copter
 loses**. GLOP, SoPlex and commercial solvers are not run. **Warm / cold** is a warm round over copter's own first
-solve. *Apart* is the largest relative difference of objectives.
+solve. *Apart* is the largest relative difference of objectives. A line ends after its `--seconds` (15; 60 from 10,000
+resources on), and then says how many rounds it made. 30,000 resources were not run.
 
 """
 HEAD = (
@@ -216,6 +219,17 @@ def line(resources: int, requests: int, kind: str, args: argparse.Namespace) -> 
     )
 
 
+def rows_of(page: Path) -> dict[tuple[int, int, int], str]:
+    """The rows that a page has, by resources, requests and place of the kind of edit."""
+    rows = {}
+    for row in page.read_text(encoding="utf-8").splitlines() if page.exists() else ():
+        found = re.match(r"\| ([\d,]+) x ([\d,]+) \| (\w+) \|", row)
+        if found:
+            resources, requests = (int(figure.replace(",", "")) for figure in found.groups()[:2])
+            rows[resources, requests, KINDS.index(found[3])] = row
+    return rows
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -230,17 +244,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, help="write the rows to this page as well")
     args = parser.parse_args()
-    rows: list[str] = []
+    rows = {} if args.page is None else rows_of(args.page)
     print(HEAD)
     for resources in args.resources:
         for ratio in args.ratios:
             for kind in args.kinds:
-                rows.append(line(resources, ratio * resources, kind, args))
-                print(rows[-1], flush=True)
+                row = line(resources, ratio * resources, kind, args)
+                rows[resources, ratio * resources, KINDS.index(kind)] = row
+                print(row, flush=True)
                 if args.page is not None:
                     day = datetime.date.today().isoformat()
                     intro = PAGE.format(day=day, options=args.options, each=args.each)
-                    args.page.write_text(intro + "\n".join((HEAD, *rows)) + "\n", encoding="utf-8")
+                    text = "\n".join((HEAD, *(rows[place] for place in sorted(rows))))
+                    args.page.write_text(intro + text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
