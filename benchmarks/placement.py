@@ -35,11 +35,10 @@ PAGE = """# Many resources
 
 Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
 {options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
-before a round, or one resource fails. HiGHS's dual simplex keeps its basis, at first that of its faster way, and is told
+before a round, or one resource fails. HiGHS's dual simplex keeps its basis, at first that of its faster way. It is told
 the same edits (rows and columns of requests that come and go are deleted and added); calls of edits are left out on
-both sides. Beyond
-1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are medians;
-**peer / copter** takes HiGHS's warm rounds, or its first solve where that is quicker still; **below one copter
+both sides. Beyond 1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are
+medians; **peer / copter** takes HiGHS's warm rounds, or its first solve where that is quicker still; **below one copter
 loses**. GLOP, SoPlex and commercial solvers are not run. **Warm / cold** is a warm round over copter's own first
 solve. *Apart* is the largest relative difference of objectives. A line ends after its `--seconds` (15; 60 from 10,000
 resources on), and then says how many rounds it made. 30,000 resources were not run.
