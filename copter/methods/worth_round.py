@@ -18,7 +18,7 @@ from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
 from copter.methods.worth.tangents import by_tangents
 from copter.model.assembly import assemble
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.ledger import Ledger
 from copter.model.model import Model
 from copter.model.values import ModelValues

@@ -28,7 +28,6 @@ from copter.problem.solution import Solution, Status
 from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
-Callback = Callable[[float, float], bool | None]
 
 PROVEN = 1e-6  # relative gap at which a point counts as optimal
 ROOT_SHARE = 0.6  # share of the time for the root relaxation
@@ -70,13 +69,12 @@ class IntegerSearch:
         clock: Clock,
         seed: int = 0,
         limits: Limits = NO_LIMITS,
-        callback: Callback | None = None,
         switches: Switches = NO_SWITCHES,
         exactly: Exactly | None = None,
         root: Solution | None = None,
     ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
-        self.limits, self.callback = limits, callback
+        self.limits = limits
         self.told_s = -np.inf  # time of the last call of the callback
         self.unbounded = False
         self.rng = np.random.default_rng(seed)
@@ -191,12 +189,12 @@ class IntegerSearch:
 
     def _tell(self) -> bool:
         """Report value and bound to the callback at intervals; returns True if it ends the search."""
-        if self.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
+        if self.limits.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
             return False
         self.told_s = self.clock.elapsed_s
         sign, offset, problem = self.problem.sign, self.lp.offset, self.problem
         value = sign * problem.value + offset if problem.x is not None else float("nan")
-        if self.callback(value, sign * self.bound + offset):
+        if self.limits.callback(value, sign * self.bound + offset):
             self.clock.stop()
             return True
         return False
