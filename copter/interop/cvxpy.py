@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 NAME = "COPTER"
 Live = TypeVar("Live", LiveProgram, LiveWorths)
-SETTINGS = tuple(field.name for field in fields(Settings))
+SETTINGS = Settings.names()
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
 

@@ -7,7 +7,7 @@ Importing this module registers it: ``model.solve("copter")``, and PyPSA's ``net
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 NAME = "copter"
 LOG = logging.getLogger("copter")
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 SHARED = LivePrograms()  # kept outside the solver object, because linopy and PyPSA make a new one for each call
 

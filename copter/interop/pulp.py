@@ -5,7 +5,6 @@ PuLP writes no file for it: the program is read from the problem's variables and
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
 from copter.runtime.settings import Settings
 
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 STATUS = {
     "optimal": ("LpStatusOptimal", "LpSolutionOptimal"),
     "feasible": ("LpStatusOptimal", "LpSolutionIntegerFeasible"),

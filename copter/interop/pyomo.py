@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -48,7 +47,7 @@ from copter.runtime.version import VERSION
 Floats = NDArray[np.float64]
 
 NO_POINT = (TerminationCondition.provenInfeasible, TerminationCondition.unbounded, TerminationCondition.error)
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 
 
 class Point(SolutionLoader):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ class Recorder:
         proof = None if ray is None or solution.status is not Status.PRIMAL_INFEASIBLE else by_rows(ledger, ray)
         answer = self._answer(solution, sparse, proof)
         place = places(sparse)[1] if self.answers else None
-        solve_s, chosen = solution.solve_time_s, {each.name: getattr(settings, each.name) for each in fields(settings)}
+        solve_s, chosen = solution.solve_time_s, settings.plain()
 
         def made(items: list[list[bytes] | str], edit_s: float) -> tuple[bytes, int, Buffers]:
             parts = [each for item in items for each in whole(item)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def beside_model(state: SessionState) -> Plain:
     """Return what a session has besides its model, as plain values."""
     return {
         "iterate": iterate_state(state.iterate),
-        "settings": asdict(state.settings),
+        "settings": state.settings.plain(),
         "restart": state.restart,
         "plan": plan_state(state.plan),
     }

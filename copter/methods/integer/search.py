@@ -142,7 +142,11 @@ class IntegerSearch:
         if not problem.feasible:
             self.bound_by = "rows"
             return True
-        if not is_small(len(problem.integers), self.lp.A.nnz) or self.settings.hand_over_s <= 0.0 or self._tell():
+        if (
+            not is_small(len(problem.integers), self.lp.A.nnz)
+            or self.settings.internals.hand_over_s <= 0.0
+            or self._tell()
+        ):
             return self.clock.expired
         if self._runs_away():
             return True
@@ -215,7 +219,7 @@ class IntegerSearch:
 
     def _hand_over(self) -> None:
         """Start branch and bound in another process if the settings allow time for it."""
-        limit = self.settings.hand_over_s
+        limit = self.settings.internals.hand_over_s
         if limit > 0.0 and self.child_search is None and not self.finished():
             left = self.clock.left_s
             seconds = left if np.isfinite(left) else limit
@@ -376,7 +380,7 @@ class IntegerSearch:
         """Run depth-first search for a first point; without a deadline it gets as much time as branch and bound."""
         if self.problem.x is not None:
             return
-        until = share * min(self.clock.left_s, self.settings.hand_over_s or FIRST_FAIL_S)
+        until = share * min(self.clock.left_s, self.settings.internals.hand_over_s or FIRST_FAIL_S)
         FirstFail(self.problem, self.relaxation).run(x, self.rng, self.clock.elapsed_s + until)
 
     def _randomly(self, x: Floats) -> None:

@@ -196,7 +196,7 @@ class InteriorSolve:
         It starts from `point`, such as one from half way of another run, or else from the least-squares start.
         """
         try:
-            limit = self.settings.max_interior_iterations
+            limit = self.settings.internals.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             self.dear = is_dear(method.system)
@@ -269,7 +269,7 @@ class InteriorSolve:
         self, lp: LinearProgram, form: StandardForm, best: Answer, progress: Progress, original: Original
     ) -> Answer:
         """Return the answer with x moved to a vertex, if it stays within tolerance."""
-        limit = self.settings.max_interior_iterations
+        limit = self.settings.internals.max_interior_iterations
         for t in reversed(vertices(form, progress.point, self.goal(), limit, self.stop, self.watch)):
             x, _ = original(t, progress.point.y)
             at = replace(best, x=x, judged=check(lp, x, best.y))

@@ -36,8 +36,8 @@ def solve_interior(
     passed the checker. `vertex`: whether a program with integer columns shall get a vertex of its optimal face (if the
     settings purify), which about doubles the time.
     """
-    vertex = vertex and settings.purify and bool(lp.integrality.any())
-    if not settings.presolve:
+    vertex = vertex and settings.internals.purify and bool(lp.integrality.any())
+    if not settings.internals.presolve:
         found = first(lp, settings, watch)
         return _method(lp, settings, watch, callback, vertex=vertex).run() if found is None else found
     try:
