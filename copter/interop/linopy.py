@@ -18,12 +18,12 @@ from linopy.persistent.snapshot import VarKind
 from linopy.solvers import Solver, SolverFeature, SolverName
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]

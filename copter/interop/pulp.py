@@ -12,10 +12,10 @@ import pulp
 import scipy.sparse as sp
 from pulp.apis import core
 
-from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 
 SETTINGS = Settings.names()

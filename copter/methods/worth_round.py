@@ -8,7 +8,6 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError
 from copter.methods.answers import Ended, Proven, solution_of
 from copter.methods.choose import Choice
 from copter.methods.protocol import Callback
@@ -26,6 +25,7 @@ from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
 from copter.problem.worth import Worth
+from copter.runtime.errors import EditNotAllowedError
 from copter.runtime.settings import Settings
 from copter.runtime.threads import one_blas_thread
 from copter.runtime.watch import Watch

@@ -19,7 +19,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.errors import DuplicateHandleError, InternalError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.model.checks import Bound, Costs, alike, cost_type, finite, hashable
 from copter.model.columns import N_FIELDS, Columns, RequestNumbers, own_parts
 from copter.model.found_slots import found_slots
@@ -30,6 +29,13 @@ from copter.model.matrix.moves import Move, Moves
 from copter.problem.slots_then import Past, SlotsThen
 from copter.problem.values import distinct
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import (
+    DuplicateHandleError,
+    InternalError,
+    InvalidDataError,
+    StaleSolutionError,
+    UnknownHandleError,
+)
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import (
     Costs,
     Ints,
@@ -26,6 +25,7 @@ from copter.model.inventory import Inventory
 from copter.model.private_rows import PrivateRows, split_pattern
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import Floats, as_floats, checked_vector
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 
 def _stored_costs(ids: list[Hashable], first: Ints, cost: Floats, kind: np.dtype[Any]) -> Costs:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError
 from copter.model.assembly import require_current
 from copter.model.column_map import ColumnMap, slots_in_order
 from copter.model.explaining import facts_of
 from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals, SparseValues
+from copter.runtime.errors import StaleSolutionError
 
 if TYPE_CHECKING:
     from copter.model.ledger import Ledger

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
 from copter.problem.display import figure, page, percent, seconds
 from copter.problem.explanation import Explanation, explained
@@ -20,6 +19,7 @@ from copter.problem.residuals import Residuals
 from copter.problem.slots_then import table_of
 from copter.problem.table import Table, frame, table
 from copter.problem.values import Given, Offsets, SparseValues
+from copter.runtime.errors import StaleSolutionError, UnknownHandleError
 
 Floats = NDArray[np.float64]
 Arrays = tuple[Floats, Floats, Floats]

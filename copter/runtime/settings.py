@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 NamedMethod = Literal[
     "auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.model.assembly import own_rows_of
 from copter.model.matrix import Template
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 from copter.storage.encoder import Encoder
 from copter.storage.encoding import COUNT, Buffers, encode, refused, too_deep
-from copter.tape.layout import BASE, ENDS, PLAN, ROUND
-from copter.tape.writer import TapeWriter
+from copter.storage.tape.layout import BASE, ENDS, PLAN, ROUND
+from copter.storage.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
     from copter.model.ledger import Ledger

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError, SnapshotError
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.runtime.settings import Settings
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.shims.plan import IntegerPlan

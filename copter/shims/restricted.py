@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.methods.integer.search import is_small
 from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.problem.values import distinct
+from copter.runtime.errors import InvalidDataError
 from copter.runtime.settings import Internals, Settings
 from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import planned

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.errors import InvalidDataError, SettingsError
 from copter.highs.lp import require_highspy
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.hand_over import Callback, Limits
@@ -17,6 +16,7 @@ from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, wi
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import checked
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter.runtime.settings import Settings
 from copter.storage.disk import PathLike
 

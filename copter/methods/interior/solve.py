@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
 from copter.methods.interior.method import Answer, Callback, InteriorSolve
 from copter.methods.interior.stopping import unless_stopped
 from copter.methods.presolve import Presolved, presolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InternalError
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import SnapshotError
 from copter.methods.integer.solution import IntegerStatus
+from copter.runtime.errors import SnapshotError
 from copter.runtime.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.disk import DISK

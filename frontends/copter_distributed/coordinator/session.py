@@ -10,11 +10,11 @@ from math import isfinite
 import numpy as np
 
 from copter import shims
-from copter.errors import InvalidDataError, SettingsError, SnapshotError
 from copter.methods.protocol import Callback
 from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InvalidDataError, SettingsError, SnapshotError
 from copter.runtime.progress import listening, told
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status, solve
-from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import all_columns
 from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
+from copter.runtime.errors import SettingsError
 from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.twins import Group, flat

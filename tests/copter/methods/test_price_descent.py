@@ -17,10 +17,10 @@ import copter.methods.proximal.newton
 import copter.methods.proximal.price_descent
 import copter.methods.proximal_round
 from copter import LinearProgram, Model, Session, Settings, Status, solve
-from copter.errors import SettingsError
 from copter.methods.proximal.newton import Subproblem
 from copter.methods.proximal.price_descent import descent_direction, sparse_matrix
 from copter.methods.proximal.prices import PriceModel
+from copter.runtime.errors import SettingsError
 from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
