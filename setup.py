@@ -53,7 +53,7 @@ WHOLE = (
     "storage/disk",
     "storage/files",
     "storage/journal",
-    "tape/writer",
+    "storage/tape/writer",
 )
 
 

@@ -174,7 +174,7 @@ def of_family(
     """(seconds, solution) of every round of a controlled study."""
     family = make_family(name, Instance(scale=scale, rows=rows, change=change, seed=1))
     solver: Any = family.solver(SolverOptions())
-    solver.session.settings = copter.Settings(**settings)
+    solver.session.settings = copter.Settings.saved(settings)
     for _ in range(last):
         family.edit()
         begun = time.process_time()
@@ -195,7 +195,7 @@ def of_networks(
 ) -> Iterator[tuple[float, copter.Solution]]:
     """(seconds, solution) of every network's first solve."""
     for paths, demands in networks:
-        session = copter.Session(TrafficFormulation(paths, demands, "total").model, copter.Settings(**settings))
+        session = copter.Session(TrafficFormulation(paths, demands, "total").model, copter.Settings.saved(settings))
         begun = time.process_time()
         solution = session.solve()
         yield time.process_time() - begun, solution
@@ -205,7 +205,7 @@ def of_models(models: list[Edited], settings: dict[str, Any]) -> Iterator[tuple[
     """(seconds, solution) of every round of the models."""
     for each in models:
         model, edits = each()
-        session = copter.Session(model, copter.Settings(**settings))
+        session = copter.Session(model, copter.Settings.saved(settings))
         for edit in edits:
             edit()
             begun = time.process_time()
@@ -217,7 +217,7 @@ def of_programs(
     programs: list[copter.LinearProgram], settings: dict[str, Any]
 ) -> Iterator[tuple[float, copter.Solution]]:
     """(seconds, solution) of every program; one that the checker finds fault with is called wrong."""
-    asked = copter.Settings(**settings)
+    asked = copter.Settings.saved(settings)
     for lp in programs:
         begun = time.process_time()
         solution = copter.solve(lp, asked)

@@ -12,8 +12,8 @@ import numpy as np
 from families import Instance, make_family
 from families.protocol import Outcome, SolverOptions
 
-from copter.errors import SnapshotError
-from copter.tape import recorded
+from copter.runtime.errors import SnapshotError
+from copter.storage.tape import recorded
 from copter_frontends.replay.peers import HIGHS_WAYS, MILP_WAY, PEERS
 from copter_frontends.replay.runs import Asked, Run, run_copter, run_peer
 

@@ -34,10 +34,10 @@ from benchmarks.tapes import TAPES, commit  # noqa: E402
 from copter import verify  # noqa: E402
 from copter.session.playback import Playback, solved  # noqa: E402
 from copter.session.recorder import Recorder  # noqa: E402
-from copter.tape import TapeReader, TapeWriter  # noqa: E402
+from copter.storage.tape import TapeReader, TapeWriter  # noqa: E402
 from copter_frontends.replay import runs  # noqa: E402
-from tests.copter.tape import lies  # noqa: E402
-from tests.copter.tape import tapes as small  # noqa: E402
+from tests.copter.storage.tape import lies  # noqa: E402
+from tests.copter.storage.tape import tapes as small  # noqa: E402
 
 FOLDER = Path(os.environ.get("COPTER_TAPES", ROOT / "build" / "tapes"))
 KEPT, PAGE = "proofs.json", ROOT / "docs" / "results" / "proofs.md"

@@ -19,7 +19,7 @@ import families
 from families.protocol import CHANGES, SolverOptions
 from harness import WAYS, Options, Rounds, of_tape
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter_frontends.replay.own_memory import limit_to_available
 
 

@@ -33,11 +33,11 @@ from typing import Any
 from floor import stream_bytes_per_s
 from pictures import measured as measured_picture
 
-from copter.errors import SnapshotError
 from copter.problem.figures import short
+from copter.runtime.errors import SnapshotError
 from copter.session.tape_tools import described
-from copter.tape import TapeReader
-from copter.tape.layout import ROUND
+from copter.storage.tape import TapeReader
+from copter.storage.tape.layout import ROUND
 from copter_frontends.replay import runs
 from copter_frontends.replay.peers import LICENSED, PEERS, installed, keeps_state
 

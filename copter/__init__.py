@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 # that they wait for. OpenMP reads this variable when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from copter.errors import (
+from copter.runtime.errors import (
     CopterError,
     DimensionError,
     DuplicateHandleError,

@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.."
 PYTHON=$(realpath -s "${PYTHON:-.venv/bin/python}") SHARE=${SHARE:-0.02}
-ROOMS=(tests/copter/model tests/copter/problem tests/copter/storage tests/copter/session tests/copter/tape
+ROOMS=(tests/copter/model tests/copter/problem tests/copter/storage tests/copter/session
   tests/copter/methods/blocks tests/copter/methods/simplex tests/copter/methods/integer)
 CAMPAIGNS=("interrupted at" "ended by a timer" "edited sessions" "recorded while")
 

@@ -35,7 +35,7 @@ import copter
 from copter import LinearProgram, Settings
 from copter.highs.lp import highs_lp, silent_highs
 from copter.session.playback import Playback, solved
-from copter.tape.watching import recorded
+from copter.storage.tape.watching import recorded
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation

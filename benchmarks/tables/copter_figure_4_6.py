@@ -67,8 +67,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def played(tape: str, settings: dict[str, Any], cold: bool) -> list[dict[str, float]]:
     """Every round by copter with the edits of the tape, from nothing if cold: seconds of edits and of the solve."""
     rows = []
-    for each in Playback(tape, {"threads": 1, "purify": False, **settings}, clock=clock):
-        session = Session(each.session.model, Settings(threads=1, purify=False, **settings)) if cold else each.session
+    asked = {"threads": 1, "purify": False, **settings}
+    for each in Playback(tape, asked, clock=clock):
+        session = Session(each.session.model, Settings.saved(asked)) if cold else each.session
         seconds, solution = timed(session.solve)
         rows.append({"edit": each.edit_s, "solve": seconds, "gap": solution.gap, "sweeps": float(solution.iterations)})
     return rows[WARM_UP:]
@@ -82,7 +83,8 @@ def built(tape: str, settings: dict[str, Any]) -> list[dict[str, float]]:
         arrays, _ = timed(lambda jobs=jobs: scipy_arrays(jobs))  # type: ignore[misc]
         new, session = timed(lambda jobs=jobs: copter_model(jobs))  # type: ignore[misc]
         model = session.model
-        descent, solution = timed(Session(model, Settings(threads=1, purify=False, **settings)).solve)
+        asked = Settings.saved({"threads": 1, "purify": False, **settings})
+        descent, solution = timed(Session(model, asked).solve)
         highs = {way: highs_s(each, way) for way in ("simplex", "ipm")}
         rows.append(
             {

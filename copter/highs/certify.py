@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, DimensionError, InvalidDataError
 from copter.highs.lp import highs_lp, require_highspy, silent_highs
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import CopterError, DimensionError, InvalidDataError
 
 Floats = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import DimensionError, InvalidDataError
 from copter.highs.certify import Certificate, basis_of
 from copter.highs.lp import highs_lp, require_highspy, silent_highs
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
+from copter.runtime.errors import DimensionError, InvalidDataError
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError
 
 Floats = NDArray[np.float64]
 

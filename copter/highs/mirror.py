@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.highs.lp import filled_lp, run_highs, silent_highs
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
+from copter.runtime.errors import CopterError
 
 try:
     import highspy

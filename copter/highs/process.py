@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from copter.errors import InternalError
 from copter.highs.branch_and_bound import Report, Task
 from copter.highs.linear import LinearTask, Vertex
+from copter.runtime.errors import InternalError
 
 Answer = Report | Vertex
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from cvxpy.reductions.solvers import utilities
 from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.interop.cvxpy_worths import ConcaveProgram, LiveWorths
 from copter.interop.live_program import LiveProgram
 from copter.interop.search import searched as search_of
@@ -23,6 +22,7 @@ from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 from copter.runtime.version import VERSION
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 NAME = "COPTER"
 Live = TypeVar("Live", LiveProgram, LiveWorths)
-SETTINGS = tuple(field.name for field in fields(Settings))
+SETTINGS = Settings.names()
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
 

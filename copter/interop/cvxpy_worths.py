@@ -20,10 +20,10 @@ from cvxpy.error import SolverError
 from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.problem.worth import Worth, log, minimum, power
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 from copter.session.session import Session
 

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import InvalidDataError
 
 Floats = NDArray[np.float64]
 

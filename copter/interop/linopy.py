@@ -7,7 +7,7 @@ Importing this module registers it: ``model.solve("copter")``, and PyPSA's ``net
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,19 +18,19 @@ from linopy.persistent.snapshot import VarKind
 from linopy.solvers import Solver, SolverFeature, SolverName
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
 
 NAME = "copter"
 LOG = logging.getLogger("copter")
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 SHARED = LivePrograms()  # kept outside the solver object, because linopy and PyPSA make a new one for each call
 

@@ -5,7 +5,6 @@ PuLP writes no file for it: the program is read from the problem's variables and
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,13 @@ import pulp
 import scipy.sparse as sp
 from pulp.apis import core
 
-from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 STATUS = {
     "optimal": ("LpStatusOptimal", "LpSolutionOptimal"),
     "feasible": ("LpStatusOptimal", "LpSolutionIntegerFeasible"),

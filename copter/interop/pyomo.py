@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -34,7 +33,6 @@ from pyomo.contrib.solver.common.util import (
 from pyomo.core.staleflag import StaleFlagManager
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
 from copter.interop.pyomo_domains import column_of
 from copter.interop.search import searched
@@ -42,13 +40,14 @@ from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 from copter.runtime.version import VERSION
 
 Floats = NDArray[np.float64]
 
 NO_POINT = (TerminationCondition.provenInfeasible, TerminationCondition.unbounded, TerminationCondition.error)
-SETTINGS = tuple(each.name for each in fields(Settings))
+SETTINGS = Settings.names()
 
 
 class Point(SolutionLoader):  # type: ignore[misc]

@@ -10,9 +10,9 @@ import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, InvalidDataError
 from copter.interop.semicontinuous import with_zero
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import CopterError, InvalidDataError
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
-from copter.runtime.settings import Settings
+from copter.runtime.settings import Internals, Settings
 
 Floats = NDArray[np.float64]
 
@@ -219,7 +219,7 @@ def searched(program: Program, options: Options) -> OptimizeResult:
     if not program.lp.is_mixed_integer:
         answer = LiveProgram().solve(program.lp, options.settings)
         return found(program, answer if answer.status is Status.OPTIMAL else None, answer.status)
-    settings = Settings(presolve=options.settings.presolve)
+    settings = Settings(internals=Internals(presolve=options.settings.internals.presolve))
     solution = search_of(program.lp, options.time_limit_s, settings, gap=options.gap, max_nodes=options.max_nodes)
     return found(program, solution, integer_status(solution, options))
 

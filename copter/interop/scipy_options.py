@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeWarning
 
-from copter.runtime.settings import Settings
+from copter.runtime.settings import Internals, Settings
 
 LINPROG = (
     "maxiter",
@@ -109,12 +109,12 @@ def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
     limit = None if limit is None or np.isinf(limit) else max(float(limit), 1e-3)
     gap = at_least("mip_rel_gap", known.get("mip_rel_gap"), 0.0)
     most = at_least("max_nodes", nodes, 0)
+    internals = Internals(presolve=bool(known.get("presolve", True)))
     settings = Settings(
         tolerance=tolerance,
         absolute_tolerance=max(tolerance, USUAL),
         method="auto" if maxiter is None else "interior",  # maxiter limits the interior-point iterations
-        presolve=bool(known.get("presolve", True)),
-        max_interior_iterations=USUAL_SETTINGS.max_interior_iterations if maxiter is None else max(1, int(maxiter)),
+        internals=internals if maxiter is None else replace(internals, max_interior_iterations=max(1, int(maxiter))),
         time_limit_s=float("inf") if limit is None else limit,
     )
     return Options(

@@ -10,7 +10,7 @@ from copter.methods.blocks.structure import solve_structured
 from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Solution, Status
+from copter.problem.solution import Effort, Solution, Status
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 
@@ -45,14 +45,5 @@ def by_structure(
         return None
     if callback is not None and callback(iterations, judged.gap, judged.primal):
         watch.interrupted = True
-    return Solution.of_program(
-        lp,
-        Status.OPTIMAL,
-        x,
-        y,
-        judged,
-        solve_time_s=watch.elapsed_s,
-        iterations=iterations,
-        working_columns=lp.shape[1],
-        method="blocks",
-    )
+    effort = Effort(watch.elapsed_s, iterations, working_columns=lp.shape[1], method="blocks")
+    return Solution.of_program(lp, Status.OPTIMAL, x, y, judged, effort=effort)

@@ -27,7 +27,7 @@ from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
-from copter.model.columns import Columns
+from copter.model.column_map import ColumnMap
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.bounds import live_slots
 from copter.model.matrix.changes import Mark
@@ -292,7 +292,7 @@ def kept_point(
     """Return the iterate's point: working columns at their values, the others at their lower bounds."""
     n, m, ws = program.n_columns, program.n_rows, iterate.ws
     x = program.lower[:n].copy()
-    columns = Columns(slots, program.column_start)
+    columns = ColumnMap(slots, program.column_start)
     if len(slots):
         block = columns.requests(ws.slot_of_column)
         alive = np.flatnonzero((block >= 0) & (generation[block] == ws.generation))

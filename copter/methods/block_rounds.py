@@ -66,5 +66,5 @@ def by_interior_points(
     point: Floats | None = None,
 ) -> BlockAnswer | None:
     """Return the interior-point optimum, a vertex if requests are integer; prices and point of the last round."""
-    vertex = settings.purify and matrix.any_integer(slots)
+    vertex = settings.internals.purify and matrix.any_integer(slots)
     return solve_blocks(program, settings, watch, vertex, accept, prices, point)

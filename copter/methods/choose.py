@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter.runtime.settings import Settings
 
 Method = Literal[

@@ -12,7 +12,7 @@ from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal.certificates import farkas, improving_ray
 from copter.methods.proximal.solve import FallbackResult
 from copter.methods.warm_state import WarmState
-from copter.model.columns import Columns
+from copter.model.column_map import ColumnMap
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.settings import Settings
@@ -66,9 +66,9 @@ class InteriorStart:
         ws.x[:] = np.clip(solution.x[columns.places(ws.key)], ws.lower, ws.upper)
         self.iterate.y = self.row_values(self.model.ledger.sign * solution.y)
 
-    def take_in(self, x: Floats) -> Columns:
+    def take_in(self, x: Floats) -> ColumnMap:
         """Make the columns with nonzero x working columns; returns the program's column mapping."""
-        columns = Columns.of_model(self.model.ledger)
+        columns = ColumnMap.of_model(self.model.ledger)
         self.iterate.ws.grow(self.model.ledger.matrix, *columns.split(np.flatnonzero(x)))
         return columns
 

@@ -13,7 +13,7 @@ from copter.model.model import Model
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import Scaling, equilibrate
-from copter.problem.solution import Solution, Status
+from copter.problem.solution import Effort, Solution, Status
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 
@@ -89,17 +89,6 @@ def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Se
         ray = ray * (scaling.row if status is Status.PRIMAL_INFEASIBLE else scaling.column)
         size = float(np.abs(ray).max(initial=0.0))
         ray = ray / size if size > 0 else ray
-    return Solution.of_program(
-        lp,
-        status,
-        x,
-        y,
-        judged,
-        ray,
-        solve_time_s=seconds,
-        iterations=scaled.iterations,
-        pricing_passes=scaled.pricing_passes,
-        proximal_steps=scaled.proximal_steps,
-        working_columns=scaled.working_columns,
-        method=scaled.method,
-    )
+    counts = scaled.iterations, scaled.pricing_passes, scaled.proximal_steps, scaled.working_columns
+    effort = Effort(seconds, *counts, method=scaled.method)
+    return Solution.of_program(lp, status, x, y, judged, ray, effort=effort)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.errors import InvalidDataError
 from copter.methods import choose
 from copter.methods.before_interior import by_simplex, by_structure
 from copter.methods.choose import Choice, ProgramFacts
@@ -15,6 +14,7 @@ from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal_program import solve_proximal
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InvalidDataError
 from copter.runtime.progress import listening, told
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch

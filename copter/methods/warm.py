@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from copter.errors import InternalError
 from copter.methods import choose
 from copter.methods.answers import Ended, sharpened, solution_of
 from copter.methods.block_round import BlockRound
@@ -18,6 +17,7 @@ from copter.methods.whole_program import WholeProgram
 from copter.model.matrix.bounds import count_sums_and_entries, has_private_rows
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import InternalError
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 

@@ -34,7 +34,7 @@ from copter.methods.choose import (
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.interior.solve import solve_interior
 from copter.methods.protocol import Round
-from copter.model.columns import Columns
+from copter.model.column_map import ColumnMap
 from copter.model.matrix.bounds import own_keys
 from copter.model.values import sparse_values
 from copter.problem.checker import Judged, check
@@ -70,7 +70,7 @@ class WholeProgram:
     ----------
     program : LinearProgram
         The whole model.
-    columns : Columns
+    columns : ColumnMap
         Columns of the program.
     own_first : ndarray (requests + 1,)
         First own row of every request.
@@ -78,7 +78,7 @@ class WholeProgram:
 
     of: Round
     program: LinearProgram
-    columns: Columns
+    columns: ColumnMap
     own_first: Ints
     iterations: int = 0
     seen: tuple[BlockAnswer, Point] | None = None
@@ -86,7 +86,7 @@ class WholeProgram:
     @classmethod
     def start(cls, given: Round) -> WholeProgram:
         """Prepare a solve of the current model."""
-        matrix, columns = given.model.ledger.matrix, Columns.of_model(given.model.ledger)
+        matrix, columns = given.model.ledger.matrix, ColumnMap.of_model(given.model.ledger)
         own_first = matrix.own_rows(columns.slots, columns.count)[0]
         given.iterate.refresh(matrix)
         return cls(given, given.model.to_linear_program(), columns, own_first)

@@ -8,7 +8,6 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError
 from copter.methods.answers import Ended, Proven, solution_of
 from copter.methods.choose import Choice
 from copter.methods.protocol import Callback
@@ -18,7 +17,7 @@ from copter.methods.worth.program import WorthProgram
 from copter.methods.worth.solve import FIRST_MU, Answer, Newton
 from copter.methods.worth.tangents import by_tangents
 from copter.model.assembly import assemble
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.ledger import Ledger
 from copter.model.model import Model
 from copter.model.values import ModelValues
@@ -26,6 +25,7 @@ from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
 from copter.problem.worth import Worth
+from copter.runtime.errors import EditNotAllowedError
 from copter.runtime.settings import Settings
 from copter.runtime.threads import one_blas_thread
 from copter.runtime.watch import Watch

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.ledger import Ledger
 from copter.model.matrix import BlockMatrix
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import StaleSolutionError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

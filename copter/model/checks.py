@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.model.matrix.patterns import all_within
 from copter.problem.linear_program import NOT_REAL, as_floats, checked_vector, require_ordered
 from copter.problem.values import hashable as hashable
+from copter.runtime.errors import DimensionError, DuplicateHandleError, InvalidDataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -1,87 +1,102 @@
-"""The mapping between a request's own columns and the columns of a whole program.
-
-A working column has the key slot << 32 | column, where slot is its request's slot in the matrix and column its number
-within the request. A program lists the columns of its requests one after the other.
-"""
+"""What a request is: its numbers, and the columns of many requests in one matrix, cut into each request's own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.model.ledger import Ledger
-from copter.model.matrix import BlockMatrix
+from copter.model.checks import Bound, Costs, bounds_of_each
+from copter.model.matrix import Template
+from copter.model.matrix.template import own_templates
+from copter.model.private_rows import Split, split_rows
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Keys = NDArray[np.int64]
-COLUMN = 0xFFFFFFFF  # bit mask of the column in a key slot << 32 | column
+Part = tuple[Hashable, Template, Costs, tuple[float, Any, Any, float, float, Floats | None]]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The mapping between columns of some requests and columns of a program that consists of them.
+class RequestNumbers(NamedTuple):
+    """Numbers of a request, as the operations' records hold them.
 
     Attributes
     ----------
-    slots : ndarray (requests,) int32
-        Slots of the requests, in the order of their columns in the program.
-    first : ndarray (requests + 1,) int
-        First program column of each request; the last entry is the number of columns.
+    limit : float
+        Largest sum.
+    lower, upper : float or ndarray (n,)
+    scale, offset : float
+    integer : bool or ndarray (n,)
+    rounding : float
+        Rounding error of the costs.
+    least : float
+        Least sum.
+    bounds : ndarray (1, 2 * rows), optional
+        The lower, then the upper bounds of its private rows.
     """
 
-    slots: Ints
-    first: Ints | Keys
+    limit: float
+    lower: Bound
+    upper: Bound
+    scale: float
+    offset: float
+    integer: bool | NDArray[np.bool_]
+    rounding: float
+    least: float = -np.inf
+    bounds: Floats | None = None
 
-    @cached_property
-    def _request(self) -> Keys:
-        """Place of each slot in `slots`, or -1 if it is not listed; the last entry, for all slots beyond, is -1."""
-        request = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
-        request[self.slots] = np.arange(len(self.slots))
-        return request
 
-    @classmethod
-    def of(cls, matrix: BlockMatrix, slots: Ints) -> Columns:
-        """Return the mapping for the requests in these slots, in this order."""
-        return cls(slots, matrix.starts_of(slots))
+class Columns(NamedTuple):
+    """Columns of many requests with a pattern of their own each, as the operations' records hold them.
 
-    @classmethod
-    def of_model(cls, ledger: Ledger) -> Columns:
-        """Return the mapping for all requests, in the order of ``Model.to_linear_program``."""
-        return cls.of(ledger.matrix, slots_in_order(ledger))
+    Attributes
+    ----------
+    first : ndarray (k + 1,) int32
+        Request j owns columns first[j] to first[j + 1] - 1 of the CSC matrix `start`, `row`, `coefficient`.
+    cost : ndarray (n,)
+    limits, leasts, rounding : ndarray (k,)
+        Largest and least sums, and rounding errors of the costs.
+    private : Split, optional
+        The private rows of all requests.
+    lower, upper : float or ndarray (n,)
+    integer : ndarray (k,) of bool, optional
+        Whether each request's columns are integer; no request's, if it is None.
+    """
+
+    first: Ints
+    start: Ints
+    row: Ints
+    coefficient: Floats
+    cost: Costs
+    limits: Floats
+    leasts: Floats
+    rounding: Floats
+    private: Split | None = None
+    lower: Bound = 0.0
+    upper: Bound = np.inf
+    integer: NDArray[np.bool_] | None = None
 
     @property
-    def count(self) -> int:
-        """Number of columns of all these requests."""
-        return int(self.first[-1])
-
-    def requests(self, slot: Ints) -> Keys:
-        """Return, for each given slot, its index in :attr:`slots`; -1 if the slot is not listed."""
-        return np.asarray(self._request[np.minimum(slot, len(self._request) - 1)])
-
-    def owners(self, column: Keys) -> Keys:
-        """Return, for each program column, the index in :attr:`slots` of its request."""
-        return np.searchsorted(self.first, column, side="right") - 1
-
-    def split(self, column: Keys) -> tuple[Ints, Ints]:
-        """Return, for each program column, the slot of its request and the column's number within the request."""
-        request = self.owners(column)
-        return self.slots[request], (column - self.first[request]).astype(np.int32)
-
-    def keys(self, column: Keys, owner: Keys | None = None) -> Keys:
-        """Return the keys (slot << 32 | column) of program columns; pass the result of :meth:`owners` as `owner` if
-        known.
-        """
-        request = self.owners(column) if owner is None else owner
-        return self.slots[request].astype(np.int64) << 32 | (column - self.first[request])
-
-    def places(self, key: Keys) -> Keys:
-        """Return the program columns of these keys; every key must belong to one of the mapped requests."""
-        return np.asarray(self.first[self._request[key >> 32]] + (key & COLUMN))
+    def whole(self) -> list[bool]:
+        """Whether each request's columns are integer."""
+        return [False] * (len(self.first) - 1) if self.integer is None else self.integer.tolist()
 
 
-def slots_in_order(ledger: Ledger) -> Ints:
-    """Return the slots of all requests in the order in which the requests were added."""
-    return np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
+N_FIELDS = len(Columns._fields)
+
+
+def own_parts(requests: list[Hashable], own: Columns) -> Iterator[Part]:
+    """Yield each request's (id, new template, costs, numbers).
+
+    The numbers are limit, lower and upper bounds, rounding error, least sum, and the table of the private rows' bounds.
+    """
+    first, private = own.first, own.private
+    rows = [(None, None)] * len(requests) if private is None else list(split_rows(first, *private))
+    own_rows = None if private is None else [each for each, _ in rows]
+    templates = own_templates(first, own.start, own.row, own.coefficient, own_rows)
+    low, high, columns = bounds_of_each(own.lower, first), bounds_of_each(own.upper, first), first.tolist()
+    limits, rounding, leasts = own.limits.tolist(), own.rounding.tolist(), own.leasts.tolist()
+    numbers = zip(limits, low, high, rounding, leasts, (each for _, each in rows), strict=True)
+    for at, (request, template, number) in enumerate(zip(requests, templates, numbers, strict=True)):
+        yield request, template, own.cost[columns[at] : columns[at + 1]], number

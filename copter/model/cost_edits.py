@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import InvalidDataError
 from copter.model.checks import (
     LARGEST_COST,
     USUAL_OFFSET,
@@ -25,6 +24,7 @@ from copter.model.checks import (
 )
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
+from copter.runtime.errors import InvalidDataError
 
 SHARED = 0.75  # equal cost arrays are stored once if at most this share of the given arrays are different objects
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from copter.errors import CopterError, DimensionError, DuplicateHandleError, UnknownHandleError
 from copter.model.checks import Costs, checked_cost, finite, hashable, stored_cost
 from copter.model.ledger import Ledger
 from copter.model.matrix import Template
@@ -18,6 +17,7 @@ from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, rows_of
 from copter.model.usage import Pattern, Usage, pattern_of
 from copter.problem.display import MOST_ROWS, counted, figure, page
+from copter.runtime.errors import CopterError, DimensionError, DuplicateHandleError, UnknownHandleError
 
 Floats = NDArray[np.float64]
 

@@ -19,18 +19,23 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.errors import DuplicateHandleError, InternalError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.model.checks import Bound, Costs, alike, cost_type, finite, hashable
+from copter.model.columns import N_FIELDS, Columns, RequestNumbers, own_parts
 from copter.model.found_slots import found_slots
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
 from copter.model.matrix.changes import Changes
 from copter.model.matrix.contents import Contents, Private
 from copter.model.matrix.moves import Move, Moves
-from copter.model.own_columns import own_parts
-from copter.model.private_rows import Split
 from copter.problem.slots_then import Past, SlotsThen
 from copter.problem.values import distinct
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import (
+    DuplicateHandleError,
+    InternalError,
+    InvalidDataError,
+    StaleSolutionError,
+    UnknownHandleError,
+)
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:
@@ -410,25 +415,12 @@ class Ledger:
 
     # Operations: requests -------------------------------------------------------------------------------------------
 
-    def _op_add(
-        self,
-        request: Hashable,
-        source: Template | int | Contents,
-        cost: Costs,
-        limit: float,
-        lower: Bound,
-        upper: Bound,
-        scale: float,
-        offset: float,
-        integer: bool | NDArray[np.bool_],
-        rounding: float,
-        least: float = -np.inf,
-        bounds: Floats | None = None,
-    ) -> None:
-        """Add a request; `bounds` (1, 2 * rows) holds the lower, then the upper bounds of its private rows."""
+    def _op_add(self, request: Hashable, source: Template | int | Contents, cost: Costs, *numbers: Any) -> None:
+        """Add a request; `numbers` are the fields of :class:`RequestNumbers`."""
+        given = RequestNumbers(*numbers)
+        bounds = None if given.bounds is None else given.bounds.copy()
         template = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
-        rest = (limit, lower, upper, scale, offset, integer, rounding, least)
-        self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
+        self._hang(request, self.version, template, cost, *given[:-1], bounds, 0)
 
     @uncollected()
     def _op_add_many(
@@ -477,33 +469,15 @@ class Ledger:
             slots.pop()
 
     @uncollected()
-    def _op_add_own(
-        self,
-        requests: list[Hashable],
-        first: Ints,
-        start: Ints,
-        row: Ints,
-        coefficient: Floats,
-        cost: Costs,
-        limits: Floats,
-        leasts: Floats,
-        rounding: Floats,
-        private: Split | None = None,
-        lower: Bound = 0.0,
-        upper: Bound = np.inf,
-        integer: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Add requests with a pattern of their own each; request k owns columns first[k] to first[k + 1] - 1 of a CSC
-        matrix.
-        """
-        matrix, version = self.matrix, self.version
+    def _op_add_own(self, requests: list[Hashable], *columns: Any) -> None:
+        """Add requests with a pattern of their own each; `columns` are the fields of :class:`Columns`."""
+        own, matrix, version = Columns(*columns), self.matrix, self.version
+        whole = own.whole
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
-        whole = [False] * len(requests) if integer is None else integer.tolist()
-        own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
         self._require_new(requests)
         templates, slots = list[Template](), list[int]()
         self._note(self._unhang_own, requests, templates, slots, len(matrix.free_slots))
-        for integers, (_, template, costs, numbers) in zip(whole, own_parts(requests, *own), strict=True):
+        for integers, (_, template, costs, numbers) in zip(whole, own_parts(requests, own), strict=True):
             templates.append(matrix.enlist(template))
             limit, low, high, rounded, least, bounds = numbers
             slots.append(
@@ -538,33 +512,17 @@ class Ledger:
             self._retract_template(templates[at], templates[at].serial)
 
     @uncollected()
-    def _op_columns(
-        self,
-        requests: list[Hashable],
-        first: Ints,
-        start: Ints,
-        row: Ints,
-        coefficient: Floats,
-        cost: Costs,
-        limits: Floats,
-        leasts: Floats,
-        rounding: Floats,
-        private: Split | None = None,
-        lower: Bound = 0.0,
-        upper: Bound = np.inf,
-        integer: NDArray[np.bool_] | None = None,
-        kept: Ints | None = None,
-        kept_rows: Ints | None = None,
-    ) -> None:
-        """Give requests other columns and private rows; see :meth:`_op_add_own` for their data.
+    def _op_columns(self, requests: list[Hashable], *columns: Any) -> None:
+        """Give requests other columns and private rows.
 
-        `kept` and `kept_rows` number, for each new column and private row, the request's old one that it continues.
+        `columns` are the fields of :class:`Columns`, then for each new column, and for each new private row, the
+        number of the request's old one that it continues.
         """
-        matrix, columns, rows = self.matrix, first.tolist(), 0
-        whole = [False] * len(requests) if integer is None else integer.tolist()
+        own, matrix, rows = Columns(*columns[:N_FIELDS]), self.matrix, 0
+        carried, carried_rows = columns[N_FIELDS:] or (None, None)
+        first, whole = own.first.tolist(), own.whole
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
-        own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
-        for at, (request, template, costs, numbers) in enumerate(own_parts(requests, *own)):
+        for at, (request, template, costs, numbers) in enumerate(own_parts(requests, own)):
             slot = self.slot_of[request]
             if slot in self.worths:
                 raise InvalidDataError(f"request {request!r} has a worth, so its columns stay; drop_worth comes first")
@@ -582,8 +540,8 @@ class Ledger:
             self._undo.append((matrix.retract_slab, (slot, True)))
             self._undo.append((self.columns_at.__setitem__, (request, self.columns_at[request])))
             self.columns_at[request] = self.version
-            if kept is not None and kept_rows is not None:
-                these = kept[columns[at] : columns[at + 1]], kept_rows[rows : rows + template.n_private]
+            if carried is not None and carried_rows is not None:
+                these = carried[first[at] : first[at + 1]], carried_rows[rows : rows + template.n_private]
                 if these[0].max() >= 0:
                     move = Move(int(age), int(matrix.generation[slot]), *these, slab.template.n_private)
                     self.moves.note(slot, move)

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.assembly import assemble
 from copter.model.checks import (
     USUAL_OFFSET,
@@ -43,6 +42,7 @@ from copter.model.usage import Usage
 from copter.model.worth_edits import WorthEdits
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
 from copter.problem.worth import Worth
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 Floats = NDArray[np.float64]
 

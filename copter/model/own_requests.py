@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import (
     Costs,
     Ints,
@@ -21,10 +20,12 @@ from copter.model.checks import (
     stored_cost,
     whole_numbers,
 )
+from copter.model.columns import Columns
 from copter.model.inventory import Inventory
 from copter.model.private_rows import PrivateRows, split_pattern
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import Floats, as_floats, checked_vector
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 
 def _stored_costs(ids: list[Hashable], first: Ints, cost: Floats, kind: np.dtype[Any]) -> Costs:
@@ -93,10 +94,10 @@ class OwnRequests(Inventory):
             private_sizes=private_sizes,
         )  # fmt: skip
         if ids:
-            sums = limit, at_least
-            own = self._own(ids, sizes, cost, usage, resources, sums, private_rows, private_sizes, lower, upper)
+            bounds = limit, at_least, lower, upper
+            own = self._own(ids, sizes, cost, (usage, resources), (private_rows, private_sizes), bounds)
             whole = checked_vector("integer", integer, len(ids), 0.0) != 0
-            self.ledger.apply("add_own", ids, *own, whole)
+            self.ledger.apply("add_own", ids, *own._replace(integer=whole))
 
     def update_columns(
         self,
@@ -154,10 +155,10 @@ class OwnRequests(Inventory):
                 raise EditNotAllowedError(f"request {request!r} is fixed to one of its columns; unfix it first")
         if not ids:
             return
-        sums = limit, at_least
-        own = self._own(ids, sizes, cost, usage, resources, sums, private_rows, private_sizes, lower, upper)
-        columns = self._kept("kept", ids, kept, np.diff(own[0]), self.ledger.matrix.sizes_of(slots))
-        counts = np.zeros(len(ids), dtype=np.int32) if own[8] is None else np.diff(own[8][0])
+        bounds = limit, at_least, lower, upper
+        own = self._own(ids, sizes, cost, (usage, resources), (private_rows, private_sizes), bounds)
+        columns = self._kept("kept", ids, kept, np.diff(own.first), self.ledger.matrix.sizes_of(slots))
+        counts = np.zeros(len(ids), dtype=np.int32) if own.private is None else np.diff(own.private[0])
         rows = self._kept("kept_rows", ids, kept_rows, counts, self.ledger.matrix.private_sizes(slots))
         for request, slot in zip(ids, slots.tolist(), strict=True):
             if self.ledger.matrix.slabs[slot].whole_each is not None:
@@ -165,7 +166,7 @@ class OwnRequests(Inventory):
                     f"request {request!r}: some of its columns are whole and some are not: remove it and add it again"
                 )
         whole = np.array([self.ledger.matrix.slabs[slot].integer for slot in slots.tolist()], dtype=bool)
-        self.ledger.apply("columns", ids, *own, whole, columns, rows)
+        self.ledger.apply("columns", ids, *own._replace(integer=whole), columns, rows)
 
     @staticmethod
     def _kept(what: str, ids: list[Hashable], given: ArrayLike, counts: Ints, before: Ints) -> Ints:
@@ -189,19 +190,20 @@ class OwnRequests(Inventory):
         ids: list[Hashable],
         sizes: ArrayLike,
         cost: ArrayLike,
-        usage: Usage,
-        resources: Sequence[Hashable] | None,
-        sums: tuple[ArrayLike, ArrayLike],
-        private_rows: PrivateRows | None,
-        private_sizes: ArrayLike,
-        lower: ArrayLike,
-        upper: ArrayLike,
-    ) -> tuple[Any, ...]:
-        """Return the checked data of many requests' columns, as the ledger's operations take them."""
+        pattern: tuple[Usage, Sequence[Hashable] | None],
+        private: tuple[PrivateRows | None, ArrayLike],
+        bounds: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike],
+    ) -> Columns:
+        """Return the checked columns of many requests.
+
+        `pattern` holds usage and resources, `private` the private rows and their numbers, `bounds` the largest and the
+        least sums, and the columns' lower and upper bounds.
+        """
+        limit, at_least, lower, upper = bounds
         counts = whole_numbers("sizes", sizes, len(ids))
         for at in np.flatnonzero(counts < 1)[:1].tolist():
             raise DimensionError(f"request {ids[at]!r}: a request needs at least one column, sizes has {counts[at]}")
-        start, row, coefficient = pattern_of(usage, resources, self.ledger.row)
+        start, row, coefficient = pattern_of(*pattern, self.ledger.row)
         n, first = len(start) - 1, np.concatenate(([0], np.cumsum(counts)))
         if first[-1] != n:
             raise DimensionError(f"usage has {n} columns, sizes sum to {first[-1]}")
@@ -210,8 +212,8 @@ class OwnRequests(Inventory):
             raise DimensionError(f"cost has shape {given.shape}, must be ({n},): a cost for each column")
         costs = _stored_costs(ids, first, given, self.cost_dtype)
         rounding = np.maximum.reduceat(np.abs(given - costs), first[:-1])
-        limits, leasts = checked_sums(ids, *sums)
+        limits, leasts = checked_sums(ids, limit, at_least)
         columns = first.astype(np.int32)
-        private = split_pattern(ids, columns, private_rows, private_sizes)
+        rows = split_pattern(ids, columns, *private)
         low, high = checked_own_bounds(ids, lower, upper, limits, first)
-        return columns, start, row, coefficient, costs, limits, leasts, rounding, private, low, high
+        return Columns(columns, start, row, coefficient, costs, limits, leasts, rounding, rows, low, high)

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import DimensionError, InvalidDataError
 from copter.model.checks import whole_numbers
 from copter.model.matrix.contents import Private
 from copter.model.matrix.patterns import all_finite, from_entries
 from copter.problem.linear_program import as_floats, checked_vector, require_ordered
 from copter.problem.sparse_input import checked_sparse
+from copter.runtime.errors import DimensionError, InvalidDataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

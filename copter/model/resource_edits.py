@@ -7,7 +7,6 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import Floats, different, finite, hashable, listed, require_order
 from copter.model.inventory import Inventory
 from copter.model.matrix import Template
@@ -15,6 +14,7 @@ from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, private_pattern
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import as_floats
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 ROUNDING = 1e-12  # sums of usage that differ by less than this relative amount count as equal
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import (
     Bound,
     Floats,
@@ -24,6 +23,7 @@ from copter.model.checks import (
 from copter.model.inventory import Inventory
 from copter.model.private_rows import PrivateRows, private_pattern
 from copter.problem.linear_program import as_floats
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 
 class RowEdits(Inventory):

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.model.checks import listed
 from copter.model.matrix.patterns import all_finite, from_entries, from_vectors
 from copter.problem.linear_program import as_floats
 from copter.problem.sparse_input import checked_sparse
+from copter.runtime.errors import DimensionError, DuplicateHandleError, InvalidDataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError
 from copter.model.assembly import require_current
-from copter.model.columns import Columns, slots_in_order
+from copter.model.column_map import ColumnMap, slots_in_order
 from copter.model.explaining import facts_of
 from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals, SparseValues
+from copter.runtime.errors import StaleSolutionError
 
 if TYPE_CHECKING:
     from copter.model.ledger import Ledger
@@ -59,7 +59,7 @@ class ModelValues:
     def x(self) -> Floats:
         """Return the values of all columns, in the order of ``Model.to_linear_program``."""
         require_current(self.ledger, self.version)
-        columns = Columns.of_model(self.ledger)
+        columns = ColumnMap.of_model(self.ledger)
         x = self.ledger.matrix.flat_lower(columns.slots, columns.count)
         x[columns.places(self.key)] = self.working
         return x
@@ -198,7 +198,7 @@ def dense_ray(ledger: Ledger, key: Keys, improving: bool, ray: Floats, version: 
     `ray` holds row multipliers by row slot or, for an improving ray, a direction in the working columns.
     """
     require_current(ledger, version)
-    columns = Columns.of_model(ledger)
+    columns = ColumnMap.of_model(ledger)
     if improving:
         direction = np.zeros(columns.count)
         direction[columns.places(key)] = ray

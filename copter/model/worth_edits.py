@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import LARGEST_COST, Floats, different, listed, listed_for, plain_table, require_order
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import as_floats
 from copter.problem.worth import Worth
+from copter.runtime.errors import DimensionError, EditNotAllowedError, InvalidDataError
 
 
 class WorthEdits(Inventory):

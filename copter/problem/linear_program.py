@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import DimensionError, InvalidDataError
 from copter.problem.sparse_input import checked_sparse
+from copter.runtime.errors import DimensionError, InvalidDataError
 
 Floats = NDArray[np.float64]
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
 from copter.problem.display import figure, page, percent, seconds
 from copter.problem.explanation import Explanation, explained
@@ -20,6 +19,7 @@ from copter.problem.residuals import Residuals
 from copter.problem.slots_then import table_of
 from copter.problem.table import Table, frame, table
 from copter.problem.values import Given, Offsets, SparseValues
+from copter.runtime.errors import StaleSolutionError, UnknownHandleError
 
 Floats = NDArray[np.float64]
 Arrays = tuple[Floats, Floats, Floats]
@@ -43,6 +43,17 @@ WITHOUT_OPTIMUM = {
     Status.DUAL_INFEASIBLE: "the objective has no bound (see ray)",
 }
 """What a solution says instead of figures, which would be those of its last point."""
+
+
+class Effort(NamedTuple):
+    """How a linear program was solved, as its :class:`Solution` says: seconds, counts of work, the method's name."""
+
+    solve_time_s: float
+    iterations: int = 0
+    pricing_passes: int = 0
+    proximal_steps: int = 0
+    working_columns: int = 0
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,12 +123,7 @@ class Solution:
         judged: Judged,
         ray: Floats | None = None,
         *,
-        solve_time_s: float,
-        iterations: int = 0,
-        pricing_passes: int = 0,
-        proximal_steps: int = 0,
-        working_columns: int = 0,
-        method: str = "",
+        effort: Effort,
     ) -> Solution:
         """Make the solution of a linear program from the point (x, y) and the checker's findings."""
         reduced_costs = lp.c - lp.A.T @ y
@@ -127,12 +133,7 @@ class Solution:
             bound=judged.bound,
             bound_is_certified=judged.bound_is_certified,
             residuals=judged.residuals,
-            iterations=iterations,
-            pricing_passes=pricing_passes,
-            proximal_steps=proximal_steps,
-            solve_time_s=solve_time_s,
-            working_columns=working_columns,
-            method=method,
+            **effort._asdict(),
             _dense=lambda: (x, y, reduced_costs),
             _ray=None if ray is None else (lambda: ray),
         )

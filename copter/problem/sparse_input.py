@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import DimensionError, InvalidDataError
+from copter.runtime.errors import DimensionError, InvalidDataError
 
 Indices = NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.problem.explanation import Facts
 from copter.problem.slots_then import table_of
+from copter.runtime.errors import InvalidDataError, StaleSolutionError, UnknownHandleError
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]

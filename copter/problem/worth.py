@@ -14,7 +14,7 @@ from math import log as logarithm
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 
 LOG, POWER, PIECES, QUADRATIC = "log", "power", "pieces", "quadratic"
 Floats = NDArray[np.float64]

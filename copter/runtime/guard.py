@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from copter.errors import EditNotAllowedError
+from copter.runtime.errors import EditNotAllowedError
 
 
 class Guard:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 
 Callback = Callable[[int, float, float], bool | None]
 PlanCallback = Callable[[float, float], "bool | None"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 NamedMethod = Literal[
     "auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"
@@ -39,6 +39,70 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
+def _require_type(name: str, value: object, kind: type) -> None:
+    needed: dict[type, tuple[type, str]] = {
+        bool: (np.bool_, "True or False"),
+        int: (np.integer, "a whole number"),
+        float: (np.floating, "a number"),
+        str: (np.str_, "a name"),
+    }
+    others, what = needed[kind]
+    whole = kind is float and isinstance(value, (int, np.integer))
+    if not (isinstance(value, (kind, others)) or whole):
+        raise SettingsError(f"setting {name} is {value!r}, must be {what}")
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        raise SettingsError(f"setting {name} has {len(str(value))} digits, must be {what} that a float can hold")
+
+
+def _require(condition: bool, name: str, value: object, needed: str) -> None:
+    if not condition:
+        raise SettingsError(f"setting {name} is {value}, must be {needed}")
+
+
+def _require_types(settings: Settings | Internals, names: tuple[str, ...]) -> None:
+    for field in fields(settings):
+        if field.name in names:
+            _require_type(field.name, getattr(settings, field.name), type(field.default))
+
+
+@dataclass(frozen=True, slots=True)
+class Internals:
+    """What a solve does beside the public settings: for the doors to other tools, for benchmarks and tests.
+
+    Attributes
+    ----------
+    max_pricing_passes : int
+        Pricing passes over all columns before ITERATION_LIMIT.
+    max_interior_iterations : int
+        Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
+    purify : bool
+        Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
+        requests are fractional. Models without integer columns get the optimum as it is found.
+    presolve : bool
+        Presolve the linear program of a one-shot solve.
+    hand_over_s : float
+        Seconds for HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process beside its own
+        search. With a deadline it may run until the deadline instead. 0: HiGHS is not run.
+    """
+
+    max_pricing_passes: int = 200
+    max_interior_iterations: int = 300
+    purify: bool = True
+    presolve: bool = True
+    hand_over_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        _require_types(self, self.names())
+        for name in ("max_pricing_passes", "max_interior_iterations"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        _require(self.hand_over_s >= 0, "hand_over_s", self.hand_over_s, ">= 0")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of all of these."""
+        return tuple(field.name for field in fields(cls))
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of one solve.
@@ -49,8 +113,6 @@ class Settings:
         Bound on the relative primal residual, dual residual and gap (docs/method/formulation.md, equations F8-F10).
     absolute_tolerance : float
         Bound on the largest absolute violation of a row or a bound.
-    max_pricing_passes : int
-        Pricing passes over all columns before ITERATION_LIMIT.
     max_proximal_steps : int
         Proximal-point steps on the working set between two pricing passes.
     descent_sweeps : int
@@ -63,9 +125,6 @@ class Settings:
     trust_radius : float
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
-    purify : bool
-        Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
-        requests are fractional. Models without integer columns get the optimum as it is found.
     method : {"auto", "basis", "blocks", "proximal", "price_descent", "coordinate_descent", "simplex", "interior"}
         "auto": the order that `copter/methods/choose.py` states. Every other value names one method: "basis", pivots
         from the last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps
@@ -74,10 +133,6 @@ class Settings:
         proximal steps by primal coordinate descent over all columns, for loose tolerances, without certificates;
         "simplex", the dual simplex method; "interior", the interior-point method of the whole program. "basis",
         "proximal", "price_descent" and "coordinate_descent" take models without private rows only.
-    presolve : bool
-        Presolve the linear program of a one-shot solve.
-    max_interior_iterations : int
-        Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
     interior_rows : int
         With more coupling rows than this, a session begins with the interior-point method unless the last answer is
         still optimal. With fewer, the interior-point method is the fallback if the proximal method stalls.
@@ -86,13 +141,12 @@ class Settings:
     interior_columns : int
         Models of more columns than this are never given to the interior-point method for general LPs; the block method
         has no such limit. 0: the proximal method only.
-    hand_over_s : float
-        Seconds for HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process beside its own
-        search. With a deadline it may run until the deadline instead. 0: HiGHS is not run.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
         Wall-clock limit of one solve, in seconds.
+    internals : Internals
+        Not for callers: what the doors to other tools, benchmarks and tests ask for.
 
     Examples
     --------
@@ -103,44 +157,33 @@ class Settings:
 
     tolerance: float = 1e-6
     absolute_tolerance: float = 1e-6
-    max_pricing_passes: int = 200
     max_proximal_steps: int = 100
     descent_sweeps: int = 20
     warm_sigma: float = 160.0
     sigma_growth: float = 4.0
     trust_radius: float = 0.5
-    purify: bool = True
     method: NamedMethod = "auto"
-    presolve: bool = True
-    max_interior_iterations: int = 300
     interior_rows: int = 64
     interior_columns: int = 1_000_000
     basis_columns: int = 40_000
-    hand_over_s: float = 60.0
     threads: int = 0
     time_limit_s: float = float("inf")
+    internals: Internals = Internals()
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            self._require_type(field.name, getattr(self, field.name), type(field.default))
+        _require_types(self, self.names())
+        if not isinstance(self.internals, Internals):
+            raise SettingsError(f"setting internals is {self.internals!r}, must be left out")
         for name in ("tolerance", "absolute_tolerance", "warm_sigma"):
             value = getattr(self, name)
-            self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
-        for name in ("max_pricing_passes", "max_proximal_steps", "max_interior_iterations"):
-            self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
-        for name in (
-            "descent_sweeps",
-            "threads",
-            "interior_rows",
-            "interior_columns",
-            "basis_columns",
-            "hand_over_s",
-        ):
-            self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
-        self._require(self.method in METHODS, "method", self.method, f"one of {', '.join(METHODS)}")
-        self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
-        self._require(self.trust_radius > 0, "trust_radius", self.trust_radius, "> 0")
-        self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+            _require(isfinite(value) and value > 0, name, value, "finite and > 0")
+        _require(self.max_proximal_steps >= 1, "max_proximal_steps", self.max_proximal_steps, ">= 1")
+        for name in ("descent_sweeps", "threads", "interior_rows", "interior_columns", "basis_columns"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
+        _require(self.method in METHODS, "method", self.method, f"one of {', '.join(METHODS)}")
+        _require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
+        _require(self.trust_radius > 0, "trust_radius", self.trust_radius, "> 0")
+        _require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 
     @classmethod
     def given(cls, settings: Settings | None) -> Settings:
@@ -153,14 +196,20 @@ class Settings:
     @classmethod
     def saved(cls, values: Mapping[str, Any]) -> Settings:
         """Return settings from a file's values by name; raises TypeError for a name that no version had."""
-        return cls(**{RENAMED.get(name, name): value for name, value in values.items() if name not in FORMER})
+        named = {RENAMED.get(name, name): value for name, value in values.items() if name not in FORMER}
+        inner = {name: named.pop(name) for name in Internals.names() if name in named}
+        return cls(**named, internals=Internals(**inner)) if inner else cls(**named)
+
+    def plain(self) -> dict[str, Any]:
+        """Return all values by name, internals among them, as a file keeps them; see :meth:`saved`."""
+        return {name: getattr(self, name) for name in self.names()} | asdict(self.internals)
 
     def limited_to(self, seconds: float) -> Settings:
         """Return these settings with the shorter of the two time limits; the other settings are not checked again.
 
         Raises SettingsError for a deadline that is no number above zero.
         """
-        self._require_type("deadline_s", seconds, float)
+        _require_type("deadline_s", seconds, float)
         if not seconds > 0:
             raise SettingsError(
                 f"deadline_s is {seconds!r}, must be a number above 0: the seconds that a solve may take"
@@ -173,26 +222,6 @@ class Settings:
         object.__setattr__(limited, "time_limit_s", seconds)
         return limited
 
-    @staticmethod
-    def _require_type(name: str, value: object, kind: type) -> None:
-        needed: dict[type, tuple[type, str]] = {
-            bool: (np.bool_, "True or False"),
-            int: (np.integer, "a whole number"),
-            float: (np.floating, "a number"),
-            str: (np.str_, "a name"),
-        }
-        others, what = needed[kind]
-        whole = kind is float and isinstance(value, (int, np.integer))
-        if not (isinstance(value, (kind, others)) or whole):
-            raise SettingsError(f"setting {name} is {value!r}, must be {what}")
-        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-            raise SettingsError(f"setting {name} has {len(str(value))} digits, must be {what} that a float can hold")
-
-    @staticmethod
-    def _require(condition: bool, name: str, value: object, needed: str) -> None:
-        if not condition:
-            raise SettingsError(f"setting {name} is {value}, must be {needed}")
-
     @property
     def n_threads(self) -> int:
         """Number of threads of a pricing pass; 0 is replaced by the number of processors."""
@@ -201,4 +230,4 @@ class Settings:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Names of all settings."""
-        return tuple(field.name for field in fields(cls))
+        return tuple(field.name for field in fields(cls) if field.name != "internals")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import DimensionError, InvalidDataError, NoPlanError
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import DimensionError, InvalidDataError, NoPlanError
 from copter.session.session import Session
 
 Floats = NDArray[np.float64]

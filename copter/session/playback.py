@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import CopterError, SnapshotError
 from copter.problem.solution import Solution
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.runtime.settings import Settings
 from copter.session.session import Session
 from copter.session.snapshot import state_from
 from copter.shims.plan import IntegerPlan
 from copter.storage.files import PathLike
-from copter.tape.layout import BASE, ENDS, PLAN
-from copter.tape.reader import Record, TapeReader
+from copter.storage.tape.layout import BASE, ENDS, PLAN
+from copter.storage.tape.reader import Record, TapeReader
 
 WRONG = (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
 

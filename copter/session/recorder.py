@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.model.assembly import own_rows_of
 from copter.model.matrix import Template
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
+from copter.runtime.errors import CopterError
 from copter.runtime.settings import Settings
 from copter.storage.encoder import Encoder
 from copter.storage.encoding import COUNT, Buffers, encode, refused, too_deep
-from copter.tape.layout import BASE, ENDS, PLAN, ROUND
-from copter.tape.writer import TapeWriter
+from copter.storage.tape.layout import BASE, ENDS, PLAN, ROUND
+from copter.storage.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
     from copter.model.ledger import Ledger
@@ -127,7 +127,7 @@ class Recorder:
         proof = None if ray is None or solution.status is not Status.PRIMAL_INFEASIBLE else by_rows(ledger, ray)
         answer = self._answer(solution, sparse, proof)
         place = places(sparse)[1] if self.answers else None
-        solve_s, chosen = solution.solve_time_s, {each.name: getattr(settings, each.name) for each in fields(settings)}
+        solve_s, chosen = solution.solve_time_s, settings.plain()
 
         def made(items: list[list[bytes] | str], edit_s: float) -> tuple[bytes, int, Buffers]:
             parts = [each for item in items for each in whole(item)]

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
-from copter.errors import EditNotAllowedError, InternalError, InvalidDataError, SnapshotError
 from copter.highs.lp import require_highspy
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.protocol import Callback
@@ -24,6 +23,7 @@ from copter.methods.worth_round import worth_solve
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import EditNotAllowedError, InternalError, InvalidDataError, SnapshotError
 from copter.runtime.guard import Guard
 from copter.runtime.progress import heard_plans, listening, told
 from copter.runtime.settings import Settings
@@ -40,8 +40,8 @@ from copter.storage.disk import DISK
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike, require_path
 from copter.storage.journal import History, Journal, checked_sync
-from copter.tape import TapeWriter
-from copter.tape.watching import begun
+from copter.storage.tape import TapeWriter
+from copter.storage.tape.watching import begun
 
 if TYPE_CHECKING:
     from copter.shims.tree_road import TreeRoad

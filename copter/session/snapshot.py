@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError, SnapshotError
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.runtime.settings import Settings
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.shims.plan import IntegerPlan
@@ -68,7 +68,7 @@ def beside_model(state: SessionState) -> Plain:
     """Return what a session has besides its model, as plain values."""
     return {
         "iterate": iterate_state(state.iterate),
-        "settings": asdict(state.settings),
+        "settings": state.settings.plain(),
         "restart": state.restart,
         "plan": plan_state(state.plan),
     }

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SnapshotError
 from copter.methods.blocks.saved_basis import basis_from, basis_state
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.warm_state import WarmState
@@ -17,6 +16,7 @@ from copter.model.ledger import Ledger
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC
+from copter.runtime.errors import SnapshotError
 from copter.shims import IntegerPlan
 
 Plain = dict[str, Any]

@@ -7,16 +7,16 @@ from collections.abc import Callable, Hashable
 from hashlib import sha256
 from typing import Any
 
-from copter.errors import SnapshotError
 from copter.model.formats.mps import write_mps
+from copter.runtime.errors import SnapshotError
 from copter.session.playback import Playback, Round
 from copter.session.session import Session
 from copter.session.snapshot import plain
 from copter.storage.encoding import Buffers, encode
 from copter.storage.files import PathLike
-from copter.tape.layout import BASE, PLAN, ROUND
-from copter.tape.reader import TapeReader
-from copter.tape.writer import TapeWriter
+from copter.storage.tape.layout import BASE, PLAN, ROUND
+from copter.storage.tape.reader import TapeReader
+from copter.storage.tape.writer import TapeWriter
 
 # The arguments of each ledger operation that are names: r a request, rs a list of requests, g a resource, gs a list of
 # resources.

@@ -6,9 +6,9 @@ from math import inf
 
 import numpy as np
 
-from copter.errors import EditNotAllowedError, InvalidDataError
 from copter.model.model import Model
 from copter.problem.worth import Worth
+from copter.runtime.errors import EditNotAllowedError, InvalidDataError
 from copter.session.state import model_from, model_state
 
 

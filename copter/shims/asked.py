@@ -8,9 +8,9 @@ from math import isfinite
 
 import numpy as np
 
-from copter.errors import InvalidDataError, SettingsError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter.shims.chosen import slot_with
 from copter.shims.finished import continuous_requests
 from copter.shims.greedy import integer_slots

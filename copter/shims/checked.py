@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.errors import InvalidDataError
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.matrix.list_of_lists import Slab
 from copter.model.model import Model
+from copter.runtime.errors import InvalidDataError
 from copter.shims.feasibility import HALF_ULP, exceeded, exceeded_by
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.tally import tally_plain

@@ -8,9 +8,9 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError, InvalidDataError, UnknownHandleError
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import EditNotAllowedError, InvalidDataError, UnknownHandleError
 from copter.shims.finished import continuous_requests, worth_of
 from copter.shims.greedy import integer_slots
 from copter.shims.plan import IDLE, Floats, IntegerPlan, Keys

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError, NoPlanError, UnknownHandleError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.matrix.moves import Moves
 from copter.model.model import Model
@@ -19,6 +18,7 @@ from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
 from copter.problem.table import Table, frame, table
 from copter.problem.values import hashable, ranges, sums_before
+from copter.runtime.errors import EditNotAllowedError, NoPlanError, UnknownHandleError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

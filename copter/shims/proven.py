@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.errors import SettingsError
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.proof import prove
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import SettingsError
 from copter.runtime.settings import Settings
 from copter.shims.exact_points import ExactPoints
 from copter.shims.plan import IntegerPlan

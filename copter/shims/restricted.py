@@ -11,14 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.methods.integer.search import is_small
 from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.problem.values import distinct
-from copter.runtime.settings import Settings
+from copter.runtime.errors import InvalidDataError
+from copter.runtime.settings import Internals, Settings
 from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import planned
 from copter.shims.greedy import takeable
@@ -75,7 +75,7 @@ class RestrictedShim:
         lp = restricted_program(best, slots, columns)
         # HiGHS in another process helps in rounds of medium size only: large ones end too soon, small ones need no
         # help.
-        settings = None if is_small(len(slots), lp.A.nnz) else Settings(hand_over_s=0.0)
+        settings = None if is_small(len(slots), lp.A.nnz) else Settings(internals=Internals(hand_over_s=0.0))
         result = solve_integer(lp, self.search, None if np.isinf(left) else left, settings, seed=self.seed)
         points = [(best.column.copy(), best.share)]
         if result.x is not None:

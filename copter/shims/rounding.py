@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from importlib import import_module
 
-from copter.errors import StaleSolutionError
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import StaleSolutionError
 from copter.shims.closing import closed
 from copter.shims.draft import Draft, Survey, surveyed
 from copter.shims.finished import no_plan, planned

@@ -10,7 +10,7 @@ from copter.methods.integer.clock import Clock
 from copter.methods.integer.problem import room
 from copter.methods.integer.search import IntegerSearch
 from copter.methods.integer.solution import IntegerStatus
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from copter.highs.tree import GREEDY, NAME, Program, Report, Tree, given_back, taken
 from copter.methods.integer.solution import IntegerStatus
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals, plan_gap

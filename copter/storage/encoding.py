@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import InvalidDataError, SnapshotError
+from copter.runtime.errors import InvalidDataError, SnapshotError
 from copter.storage.encoder import ARRAYS, DEEPEST, Encoder
 
 Buffers = list[bytes | memoryview]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from copter.errors import InvalidDataError, SnapshotError
+from copter.runtime.errors import InvalidDataError, SnapshotError
 from copter.storage.disk import DISK, Disk
 from copter.storage.disk import PathLike as PathLike
 

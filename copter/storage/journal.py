@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
-from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
+from copter.runtime.errors import EditNotAllowedError, SettingsError, SnapshotError
 from copter.storage.disk import DISK, PathLike
 from copter.storage.encoding import COUNT, Buffers, Reader, encode
 from copter.storage.files import read_file, write_atomically

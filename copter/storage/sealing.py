@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.encoding import Buffers
 
 HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; then the digest of these and the payload

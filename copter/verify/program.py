@@ -62,7 +62,7 @@ def decoded(data: BytesIO, left: list[int]) -> Any:
 
 
 def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
-    """Yield (kind, stream, round, value) of each whole record of a tape (copter/tape/layout.py)."""
+    """Yield (kind, stream, round, value) of each whole record of a tape (copter/storage/tape/layout.py)."""
     with open(path, "rb") as file:
         if (head := file.read(16)) != HEAD:
             other = f"it has format {int.from_bytes(head[8:10], 'little')}, or a damaged head: this reads format 1"

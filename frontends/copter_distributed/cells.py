@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.methods.solve import solve
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InvalidDataError
 from copter.runtime.settings import Settings
 from copter.session.session import Session
 

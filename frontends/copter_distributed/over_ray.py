@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"shards over Ray need it: pip install ray ({error})", name="ray") from None
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_distributed.messages.messages import Hello, Priced, size_of
 from copter_distributed.messages.traffic import Traffic
 from copter_distributed.messages.turns import Order

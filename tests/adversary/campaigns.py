@@ -17,6 +17,7 @@ from copter import LinearProgram, Model, Session, Settings
 from copter.highs.lp import highs_lp
 from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
+from copter.runtime.settings import Internals
 from copter.shims.checked import require_feasible
 from tests.adversary import enumerated, interrupted, taped, worths
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
@@ -83,7 +84,7 @@ def sessions(seed: int, folder: Path) -> str | None:
     session = Session(model)
     try:
         for _ in range(6):
-            session.settings = Settings(max_pricing_passes=int(rng.choice([1, 1, 2, 200])))
+            session.settings = Settings(internals=Internals(max_pricing_passes=int(rng.choice([1, 1, 2, 200]))))
             shim = str(rng.choice(["rounding"] * 18 + ["dive", "exact"]))
             judged(model, session.solve_integer(shim, None if shim == "rounding" else 0.1))
             for _ in range(int(rng.integers(0, 5))):
@@ -117,7 +118,9 @@ def networks(seed: int, folder: Path) -> str | None:
     usual = {place: getattr(*place) for place in changed}
     for place, value in changed.items():
         setattr(*place, value)
-    asked = Settings(method="blocks" if rng.random() < 0.7 else "auto", purify=bool(rng.random() < 0.5))
+    asked = Settings(
+        method="blocks" if rng.random() < 0.7 else "auto", internals=Internals(purify=bool(rng.random() < 0.5))
+    )
     session = Session(model, asked)
     try:
         for _ in range(3):

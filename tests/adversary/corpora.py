@@ -26,13 +26,13 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram, Settings
-from copter.errors import CopterError
 from copter.highs.lp import highs_lp
 from copter.interop.live_program import LiveProgram
 from copter.interop.scipy_input import NotTaken, linprog_program
 from copter.methods.integer.proof import MOST_ENTRIES
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.checker import check
+from copter.runtime.errors import CopterError
 from copter.verify.tree import verify_proof
 from tests.adversary.exact_judge import EXACT_COLUMNS, FALSE, OPEN, TOLERATED, TRUE, Judgement, judged, proves_itself
 from tests.adversary.solver_fuzz import commit

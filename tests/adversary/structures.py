@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter import LinearProgram, Model, PrivateRows
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, "int | tuple[int, int]"], Floats]

@@ -12,7 +12,7 @@ import numpy as np
 
 from copter import CopterError, Model, PrivateRows, Session, Settings, verify
 from copter.session.playback import Playback
-from tests.copter.tape.lies import told
+from tests.copter.storage.tape.lies import told
 
 ROUNDS = 4
 CROWDED = 50  # rounds of a session whose threads change places as often as they can

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import copter
 from copter import LinearProgram, Model, Session, Settings, Status
 from copter.problem.dual_bound import proven_dual_bound
+from copter.runtime.settings import Internals
 from copter.testing import check
 from tests.copter.exact import exact
 from tests.copter.random_programs import random_program
@@ -152,7 +153,9 @@ def test_sessions_bounds_against_the_exact_dual_function(seed: int) -> None:
         bounds = {} if kind < 0.6 else {"lower": 0.1, "upper": rng.choice([0.5, 1e6], n), "limit": np.inf}
         scale, offset = 10.0 ** rng.uniform(-spread, spread), float(rng.choice([0.0, 1e7]))
         model.add_request(request, rng.normal(size=n), usage, scale=scale, offset=offset, **bounds)
-    session = Session(model, Settings(max_pricing_passes=int(rng.choice([1, 2, 200])), time_limit_s=1.0))
+    session = Session(
+        model, Settings(internals=Internals(max_pricing_passes=int(rng.choice([1, 2, 200]))), time_limit_s=1.0)
+    )
     for _ in range(3):
         solution = session.solve()
         lp = model.to_linear_program()

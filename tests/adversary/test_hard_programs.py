@@ -14,6 +14,7 @@ from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.point import Misfit
 from copter.methods.solve import solve_relaxation
 from copter.problem.checker import check
+from copter.runtime.settings import Internals
 
 MOST_ITERATIONS = 60
 
@@ -32,7 +33,7 @@ def test_a_column_that_must_go_to_a_hundred_million(gain: float, presolve: bool,
         [0.0, 1.0],
         col_upper=[np.inf, np.inf, 2e3],
     )
-    found = solve(lp, Settings(method=method, presolve=presolve))
+    found = solve(lp, Settings(method=method, internals=Internals(presolve=presolve)))
     assert found.status.value == "optimal"
     assert found.x[0] == pytest.approx((2e3 - 1.0) / lost, rel=1e-5)
     assert found.iterations <= MOST_ITERATIONS

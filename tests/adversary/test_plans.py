@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import EditNotAllowedError, InvalidDataError, Model, NoPlanError, Session, Settings, Solution
+from copter.runtime.settings import Internals
 from copter.shims import IntegerPlan, RoundingShim
 from copter.testing import sia_like_model
 from tests.adversary.plan_judge import added, edited, judged
@@ -27,7 +28,7 @@ def test_a_capacity_drop_with_a_solve_that_is_cut(shim: str) -> None:
     session = Session(model)
     session.solve_integer(shim)
     model.remove_resources("g", 5)
-    session.settings = Settings(max_pricing_passes=1)
+    session.settings = Settings(internals=Internals(max_pricing_passes=1))
     plan = session.solve_integer(shim)
     judged(model, plan)
     assert sum(plan.column(job) is not None for job in range(10)) == 5
@@ -183,7 +184,7 @@ def test_random_models_edits_cut_solves_and_shims(
     session = Session(model)
     deadline_s = None if shim == "rounding" else 0.1  # a search without one tries for seconds to improve on the best
     judged(model, session.solve_integer(shim, deadline_s))
-    session.settings = Settings(max_pricing_passes=passes)
+    session.settings = Settings(internals=Internals(max_pricing_passes=passes))
     for each in rounds:
         for edit in each:
             edited(model, edit, rng, whole_numbers)

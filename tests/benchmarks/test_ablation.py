@@ -68,7 +68,7 @@ def test_what_is_switched_off_is_switched_on_again(variant: switches.Variant) ->
     lp = copter.LinearProgram(-np.arange(1.0, 9.0), np.ones((1, 8)), row_upper=3.0, col_lower=0.0, col_upper=1.0)
     before = copter.solve(lp)
     with variant.on():
-        copter.solve(lp, copter.Settings(**variant.settings))
+        copter.solve(lp, copter.Settings.saved(variant.settings))
     after = copter.solve(lp)
     assert (after.method, after.objective, after.iterations) == (before.method, before.objective, before.iterations)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import proofs
 import pytest
 
-from copter.errors import SnapshotError
 from copter.problem.figures import percent
+from copter.runtime.errors import SnapshotError
 from copter_frontends.replay import runs, tables
-from tests.copter.tape import tapes
+from tests.copter.storage.tape import tapes
 
 
 def test_lies_are_caught_and_counted_by_kind() -> None:

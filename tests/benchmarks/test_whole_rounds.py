@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tapes
-from copter.tape import TapeReader
+from copter.storage.tape import TapeReader
 from copter_frontends.replay import runs
 
 

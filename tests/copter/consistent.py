@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.errors import InternalError
 from copter.model.ledger import Ledger
+from copter.runtime.errors import InternalError
 
 
 def require_consistent(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from copter import Session
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, program_of
-from copter.model.columns import slots_in_order
+from copter.model.column_map import slots_in_order
 
 
 def kept_program(session: Session) -> BlockProgram | None:

@@ -12,6 +12,7 @@ import pytest
 
 import copter
 from copter.problem.figures import figure, percent, seconds, times
+from copter.runtime.settings import Internals
 
 ROOT = Path(__file__).parents[2]
 
@@ -211,7 +212,7 @@ def test_an_answer_is_true_if_there_is_one() -> None:
     lp = model.to_linear_program()
     assert not session.solve()
     assert not copter.solve(lp)
-    assert not copter.solve(lp, copter.Settings(method="interior", presolve=False))
+    assert not copter.solve(lp, copter.Settings(method="interior", internals=Internals(presolve=False)))
     assert not copter.solve_integer(lp)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import copter
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_distributed.cells import Cells
 
 

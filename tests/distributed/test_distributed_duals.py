@@ -11,7 +11,7 @@ from judge import is_infeasibility_ray
 
 import copter
 import copter_distributed as distributed
-from copter.errors import StaleSolutionError, UnknownHandleError
+from copter.runtime.errors import StaleSolutionError, UnknownHandleError
 from copter_distributed.shards import shard as shards
 
 NEAR = 1e-6

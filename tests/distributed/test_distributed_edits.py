@@ -11,7 +11,7 @@ from both_sides import EXACT, Pair
 
 import copter
 import copter_distributed as distributed
-from copter.errors import (
+from copter.runtime.errors import (
     DimensionError,
     DuplicateHandleError,
     EditNotAllowedError,

@@ -11,7 +11,7 @@ from both_sides import EXACT, Pair, feasible
 
 import copter
 import copter_distributed as distributed
-from copter.errors import SettingsError, SnapshotError
+from copter.runtime.errors import SettingsError, SnapshotError
 from copter.testing import sia_like_model
 from copter_distributed.shards.exchange import Exchange
 from copter_distributed.shards.transport import LOST, LocalTransport, ShardOptions, close

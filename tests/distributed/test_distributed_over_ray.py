@@ -93,7 +93,7 @@ def test_actors_share_the_processors_in_a_placement_group() -> None:
     other = session.join()  # there is no bundle for it: it is placed by itself
     assert session.solve().status is copter.Status.OPTIMAL
     assert other in session.shards
-    with pytest.raises(copter.errors.SettingsError, match="requests of another session"):
+    with pytest.raises(copter.runtime.errors.SettingsError, match="requests of another session"):
         distributed.Session(model, EXACT, shards=2, transport=transport("placed"))
     session.close()
     assert all(each["state"] == "REMOVED" for each in placement_group_table().values())
@@ -104,11 +104,11 @@ def test_actors_that_find_no_room_are_refused_in_a_line() -> None:
 
     model = sia_like_model(20, 64, seed=1)
     transport = RayTransport(name="large", processors=5.0, patience_s=1.0)
-    with pytest.raises(copter.errors.SettingsError, match="no room for 2 actors of 5 processors each"):
+    with pytest.raises(copter.runtime.errors.SettingsError, match="no room for 2 actors of 5 processors each"):
         distributed.Session(model, EXACT, shards=2, transport=transport)
-    with pytest.raises(copter.errors.SettingsError, match="placement is 'NEAR'"):
+    with pytest.raises(copter.runtime.errors.SettingsError, match="placement is 'NEAR'"):
         RayTransport(placement="NEAR")
-    with pytest.raises(copter.errors.SettingsError, match="processors is 0"):
+    with pytest.raises(copter.runtime.errors.SettingsError, match="processors is 0"):
         RayTransport(processors=0.0)
 
 

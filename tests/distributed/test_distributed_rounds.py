@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import copter
 import copter_distributed as distributed
-from copter.errors import DimensionError
+from copter.runtime.errors import DimensionError
 from copter.testing import sia_like_model
 from copter_distributed.messages.messages import size_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import SnapshotError
 from copter.storage.disk import DISK
 from copter_serve.service import cluster_service, delta_log
 from copter_serve.service.cluster_record import ClusterRecord

@@ -12,7 +12,7 @@ from typing import Any
 import copter
 import copter_distributed as distributed
 from copter import Settings, Status
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 from copter.shims import IntegerPlan
 from copter_distributed.messages.errors import ShardLostError, SupersededError
 from tests.faults.oracle import Broken, require

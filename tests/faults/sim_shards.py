@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.storage.disk import DISK
 from copter_distributed.messages.traffic import Traffic
 from copter_distributed.messages.turns import Order

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from plan_checks import HasLp, check_lists, check_plan, optimum
 from policy_state import policy_state
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import (

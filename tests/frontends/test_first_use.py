@@ -11,7 +11,7 @@ import pytest
 from plan_checks import check_plan
 from policy_state import policy_state
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.hadar import HadarPolicy

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 from copter_papers.opponents.pollux import GeneticSearch, PolluxPolicy, Problem

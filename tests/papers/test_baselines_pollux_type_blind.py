@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent

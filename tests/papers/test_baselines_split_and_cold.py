@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plan_checks import check_plan
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, Job, PlanStatus
 from copter_papers.opponents.pop import PopPolicy, deal

@@ -14,7 +14,7 @@ from conformance import PolicyConformance
 from printed_tables import tables_of
 from test_chronus_policy import HOUR_S, RATES, job_of
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.cli import cli
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines.srtf import SrtfPolicy

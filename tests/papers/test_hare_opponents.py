@@ -8,7 +8,7 @@ import pytest
 from conformance import PolicyConformance
 from plan_checks import check_plan
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hare.policy import HarePolicy
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job, SchedulingPolicy
 from copter_papers.hare.opponent_policy import OpponentPolicy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.hare import HareInstance, HareJob, HareSchedule, HareScheduler
 from copter_papers.hare.sequences import COLUMNS, read_outcome, write_sequences
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
 from copter.methods.blocks.program import BlockProgram
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.bounds import gaps, roomy_sizes, sizes_of_slots, usual_size, write_blocks
+from copter.runtime.errors import InternalError
 
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]

@@ -205,7 +205,7 @@ class _Run:
             answer = self.answer(method, max(ENOUGH * self.tolerance, self.goal))
             if answer is not None and accept(answer):
                 return answer
-            if method.iterations >= self.settings.max_interior_iterations or self.watch():
+            if method.iterations >= self.settings.internals.max_interior_iterations or self.watch():
                 return None
         return self.answer(method, self.goal)
 
@@ -218,7 +218,7 @@ class _Run:
     def answer(self, method: BlockMethod, goal: float) -> BlockAnswer | None:
         """Iterate to the goal, then project onto the face."""
         before = method.iterations
-        figures, stopped = method.run(goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
+        figures, stopped = method.run(goal, self.settings.internals.max_interior_iterations, lambda i, f: self.watch())
         self.iterations += method.iterations - before
         if stopped or not figures.worst <= self.tolerance:
             return None
@@ -236,7 +236,9 @@ class _Run:
     def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
         """Return a vertex of the face; if that fails, the point itself."""
         second = BlockMethod(face_program(self.scaled, face), self.settings.n_threads, self.watch)
-        figures, stopped = second.run(self.goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
+        figures, stopped = second.run(
+            self.goal, self.settings.internals.max_interior_iterations, lambda i, f: self.watch()
+        )
         self.iterations += second.iterations
         if stopped or not figures.worst <= self.tolerance:
             return x

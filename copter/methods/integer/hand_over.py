@@ -17,6 +17,7 @@ from copter.methods.integer.problem import Domain, IntegerProblem
 from copter.methods.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
+Callback = Callable[[float, float], "bool | None"]
 
 HIGHS = "HiGHS"  # name of the solver that takes over
 LEAST_S = 1.0  # seconds; a search with less time left is not handed over
@@ -29,10 +30,11 @@ ENDING_S = 2.0  # a process that exceeds its own limit by this many seconds is e
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Early stopping of branch and bound: relative gap and number of nodes."""
+    """What ends a search early: a relative gap, a number of nodes, the caller's callback (which may return True)."""
 
     gap: float = RELATIVE_GAP
     max_nodes: int | None = None
+    callback: Callback | None = None
 
 
 NO_LIMITS = Limits()

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.methods.integer.vipr import SUFFIX, certificate
 from copter.methods.solve import solve_relaxation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.errors import InvalidDataError
 from copter.runtime.settings import Settings
 from copter.storage.disk import PathLike
 from copter.storage.files import write_atomically

@@ -28,7 +28,6 @@ from copter.problem.solution import Solution, Status
 from copter.runtime.settings import Settings
 
 Floats = NDArray[np.float64]
-Callback = Callable[[float, float], bool | None]
 
 PROVEN = 1e-6  # relative gap at which a point counts as optimal
 ROOT_SHARE = 0.6  # share of the time for the root relaxation
@@ -70,13 +69,12 @@ class IntegerSearch:
         clock: Clock,
         seed: int = 0,
         limits: Limits = NO_LIMITS,
-        callback: Callback | None = None,
         switches: Switches = NO_SWITCHES,
         exactly: Exactly | None = None,
         root: Solution | None = None,
     ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
-        self.limits, self.callback = limits, callback
+        self.limits = limits
         self.told_s = -np.inf  # time of the last call of the callback
         self.unbounded = False
         self.rng = np.random.default_rng(seed)
@@ -144,7 +142,11 @@ class IntegerSearch:
         if not problem.feasible:
             self.bound_by = "rows"
             return True
-        if not is_small(len(problem.integers), self.lp.A.nnz) or self.settings.hand_over_s <= 0.0 or self._tell():
+        if (
+            not is_small(len(problem.integers), self.lp.A.nnz)
+            or self.settings.internals.hand_over_s <= 0.0
+            or self._tell()
+        ):
             return self.clock.expired
         if self._runs_away():
             return True
@@ -191,12 +193,12 @@ class IntegerSearch:
 
     def _tell(self) -> bool:
         """Report value and bound to the callback at intervals; returns True if it ends the search."""
-        if self.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
+        if self.limits.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
             return False
         self.told_s = self.clock.elapsed_s
         sign, offset, problem = self.problem.sign, self.lp.offset, self.problem
         value = sign * problem.value + offset if problem.x is not None else float("nan")
-        if self.callback(value, sign * self.bound + offset):
+        if self.limits.callback(value, sign * self.bound + offset):
             self.clock.stop()
             return True
         return False
@@ -217,7 +219,7 @@ class IntegerSearch:
 
     def _hand_over(self) -> None:
         """Start branch and bound in another process if the settings allow time for it."""
-        limit = self.settings.hand_over_s
+        limit = self.settings.internals.hand_over_s
         if limit > 0.0 and self.child_search is None and not self.finished():
             left = self.clock.left_s
             seconds = left if np.isfinite(left) else limit
@@ -378,7 +380,7 @@ class IntegerSearch:
         """Run depth-first search for a first point; without a deadline it gets as much time as branch and bound."""
         if self.problem.x is not None:
             return
-        until = share * min(self.clock.left_s, self.settings.hand_over_s or FIRST_FAIL_S)
+        until = share * min(self.clock.left_s, self.settings.internals.hand_over_s or FIRST_FAIL_S)
         FirstFail(self.problem, self.relaxation).run(x, self.rng, self.clock.elapsed_s + until)
 
     def _randomly(self, x: Floats) -> None:

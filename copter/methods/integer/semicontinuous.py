@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.methods.integer.solution import IntegerSolution
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Solution
+from copter.problem.solution import Effort, Solution
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +82,5 @@ def _relaxation(lp: LinearProgram, found: Solution) -> Solution:
     ray = found.ray
     if ray is not None:
         ray = ray[:m] if len(ray) == len(found.y) and found.status.value == "primal_infeasible" else ray[:n]
-    return Solution.of_program(
-        lp, found.status, x, y, check(lp, x, y), ray, solve_time_s=found.solve_time_s, iterations=found.iterations
-    )
+    effort = Effort(found.solve_time_s, found.iterations)
+    return Solution.of_program(lp, found.status, x, y, check(lp, x, y), ray, effort=effort)

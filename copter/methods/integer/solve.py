@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.errors import InvalidDataError, SettingsError
 from copter.highs.lp import require_highspy
 from copter.methods.integer.clock import Clock
-from copter.methods.integer.hand_over import Limits
+from copter.methods.integer.hand_over import Callback, Limits
 from copter.methods.integer.proof import prove
-from copter.methods.integer.search import PROVEN, Callback, IntegerSearch
+from copter.methods.integer.search import PROVEN, IntegerSearch
 from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, without_switches
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import checked
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter.runtime.settings import Settings
 from copter.storage.disk import PathLike
 
@@ -112,8 +112,8 @@ def solve_integer(
     if shim == "exact":
         require_highspy("shim='exact'")
     program, switches = with_switches(lp) if lp.semicontinuous.any() else (lp, NO_SWITCHES)
-    limits = Limits(max(float(gap), PROVEN), max_nodes)
-    search = IntegerSearch(program, settings, clock, seed, limits, callback, switches)
+    limits = Limits(max(float(gap), PROVEN), max_nodes, callback)
+    search = IntegerSearch(program, settings, clock, seed, limits, switches)
     run = {"exact": search.exact, "rounding": search.round_only, "dive": search.run}[shim]
     try:
         found = run()

@@ -23,7 +23,7 @@ from copter.methods.path_following import LEAST_GOAL, LEAST_START
 from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import equilibrate
-from copter.problem.solution import Solution, Status
+from copter.problem.solution import Effort, Solution, Status
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
 
@@ -196,7 +196,7 @@ class InteriorSolve:
         It starts from `point`, such as one from half way of another run, or else from the least-squares start.
         """
         try:
-            limit = self.settings.max_interior_iterations
+            limit = self.settings.internals.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             self.dear = is_dear(method.system)
@@ -269,7 +269,7 @@ class InteriorSolve:
         self, lp: LinearProgram, form: StandardForm, best: Answer, progress: Progress, original: Original
     ) -> Answer:
         """Return the answer with x moved to a vertex, if it stays within tolerance."""
-        limit = self.settings.max_interior_iterations
+        limit = self.settings.internals.max_interior_iterations
         for t in reversed(vertices(form, progress.point, self.goal(), limit, self.stop, self.watch)):
             x, _ = original(t, progress.point.y)
             at = replace(best, x=x, judged=check(lp, x, best.y))
@@ -348,18 +348,8 @@ class InteriorSolve:
     def solution(self, answer: Answer, status: Status, ray: Floats | None, method: str = "interior") -> Solution:
         """Return the answer as a Solution."""
         answer = self.signed(answer)
-        return Solution.of_program(
-            self.lp,
-            status,
-            answer.x,
-            answer.y,
-            answer.judged,
-            ray,
-            solve_time_s=self.watch.elapsed_s,
-            iterations=self.iterations,
-            working_columns=self.lp.shape[1],
-            method=method,
-        )
+        effort = Effort(self.watch.elapsed_s, self.iterations, working_columns=self.lp.shape[1], method=method)
+        return Solution.of_program(self.lp, status, answer.x, answer.y, answer.judged, ray, effort=effort)
 
 
 def fills(system: System, form: StandardForm) -> bool:

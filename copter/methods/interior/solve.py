@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
 from copter.methods.interior.method import Answer, Callback, InteriorSolve
 from copter.methods.interior.stopping import unless_stopped
 from copter.methods.presolve import Presolved, presolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InternalError
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
 
@@ -36,8 +36,8 @@ def solve_interior(
     passed the checker. `vertex`: whether a program with integer columns shall get a vertex of its optimal face (if the
     settings purify), which about doubles the time.
     """
-    vertex = vertex and settings.purify and bool(lp.integrality.any())
-    if not settings.presolve:
+    vertex = vertex and settings.internals.purify and bool(lp.integrality.any())
+    if not settings.internals.presolve:
         found = first(lp, settings, watch)
         return _method(lp, settings, watch, callback, vertex=vertex).run() if found is None else found
     try:

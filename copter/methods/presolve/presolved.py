@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter.errors import DimensionError
 from copter.methods.presolve.restoration import Indices
 from copter.methods.presolve.work import Work
 from copter.problem.checker import is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import Floats, LinearProgram
 from copter.problem.solution import Status
+from copter.runtime.errors import DimensionError
 
 
 @dataclass(frozen=True, eq=False)

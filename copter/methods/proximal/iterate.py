@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
 from copter.methods.proximal.accumulate import idle_columns
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.moves import Moves
+from copter.runtime.errors import InternalError
 
 Floats = NDArray[np.float64]
 

@@ -323,7 +323,7 @@ class Solve:
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
         """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
-        if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
+        if settings.internals.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before, side = iterate.ws.x.copy(), self.side
             purify(iterate.ws, self.rows, self.must_stop)
             after = self.residuals(best)

@@ -17,6 +17,6 @@ def status_of(
         return Status.INTERRUPTED
     if elapsed_s >= settings.time_limit_s:
         return Status.TIME_LIMIT
-    if passes >= settings.max_pricing_passes:
+    if passes >= settings.internals.max_pricing_passes:
         return Status.ITERATION_LIMIT
     return None

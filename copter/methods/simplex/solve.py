@@ -12,7 +12,7 @@ from copter.methods.simplex.form import Form, formed
 from copter.methods.simplex.pivots import BLOCKED, GivenUp, Pivots
 from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Solution, Status
+from copter.problem.solution import Effort, Solution, Status
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Stopped, Watch
 
@@ -155,15 +155,6 @@ class SimplexSolve(Pivots):
         if status is Status.OPTIMAL and judged.dual_absolute > 0.0:
             ray = self.missed_ray(y)
             status = Status.OPTIMAL if ray is None else Status.DUAL_INFEASIBLE
-        return Solution.of_program(
-            self.lp,
-            status,
-            x,
-            y,
-            judged,
-            ray,
-            solve_time_s=self.watch.elapsed_s,
-            iterations=self.tableau.iterations,
-            working_columns=self.lp.shape[1],
-            method="simplex",
-        )
+        counts = self.watch.elapsed_s, self.tableau.iterations
+        effort = Effort(*counts, working_columns=self.lp.shape[1], method="simplex")
+        return Solution.of_program(self.lp, status, x, y, judged, ray, effort=effort)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError
 from copter.methods.worth.requests import KINDS, Requests
 from copter.model.ledger import HeldWorth, Ledger
 from copter.model.matrix.changes import Mark
 from copter.problem.worth import LOG, PIECES, POWER, QUADRATIC, Worth
+from copter.runtime.errors import EditNotAllowedError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError
 
 Floats = NDArray[np.float64]
 

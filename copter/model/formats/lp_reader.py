@@ -8,10 +8,10 @@ from typing import Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from copter.errors import InvalidDataError
 from copter.model.formats.file_bounds import INFINITE, least_values
 from copter.model.formats.lp_tokens import LpText, Token
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError
 
 INFINITY = ("inf", "infinity")
 END = Token("end", "", 0)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from copter.errors import InvalidDataError
 from copter.model.formats.file_bounds import require_finite_sizes
 from copter.model.formats.lines import write_lines
 from copter.model.formats.lp_reader import INFINITY
 from copter.problem.linear_program import LinearProgram, require_program
+from copter.runtime.errors import InvalidDataError
 from copter.storage.files import PathLike
 
 NAME = re.compile(r"""[A-Za-z!"#$%&(),;?@_'`{}~|][^\s+\-*^<>=:\\/]{0,254}""")

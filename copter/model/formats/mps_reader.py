@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.model.formats.file_bounds import INFINITE, least_values
 from copter.model.formats.mps_fields import (
     FieldError,
@@ -25,6 +24,7 @@ from copter.model.formats.mps_fields import (
 )
 from copter.model.formats.mps_text import MpsText, Section
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
 from copter.model.formats.file_bounds import require_finite_sizes
 from copter.model.formats.lines import write_lines
 from copter.problem.linear_program import LinearProgram, require_program
+from copter.runtime.errors import InvalidDataError
 from copter.storage.files import PathLike
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter.storage.files import PathLike
 from copter.storage.inputs import opened
 

@@ -8,9 +8,9 @@ from math import isfinite
 
 import numpy as np
 
-from copter.errors import SettingsError, SnapshotError
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.runtime.errors import SettingsError, SnapshotError
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
 from copter_distributed.coordinator.durable import Members, write_members

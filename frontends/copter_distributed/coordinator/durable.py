@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import SnapshotError
 from copter.methods.integer.solution import IntegerStatus
+from copter.runtime.errors import SnapshotError
 from copter.runtime.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.disk import DISK
@@ -134,7 +134,7 @@ def remembered(master: Master, settings: Settings, plan: Plan | None) -> dict[st
     known = len(iterate.y)
     rows = {resource: row for resource, row in model.ledger.row_of.items() if row < known}
     return {
-        "settings": asdict(settings),
+        "settings": settings.plain(),
         "values": entries_of(master.values_of()),
         "prices": [(resource, float(iterate.y[row])) for resource, row in rows.items()],
         "plan": None if plan is None else [list(plan[0].items()), entries_of(plan[1])],

@@ -10,11 +10,11 @@ from math import isfinite
 import numpy as np
 
 from copter import shims
-from copter.errors import InvalidDataError, SettingsError, SnapshotError
 from copter.methods.protocol import Callback
 from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
+from copter.runtime.errors import InvalidDataError, SettingsError, SnapshotError
 from copter.runtime.progress import listening, told
 from copter.runtime.settings import Settings
 from copter.runtime.watch import Watch
@@ -249,7 +249,8 @@ class Session(Coordinator):
     def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
         """Solve the restricted program; at the final tolerance, to a vertex."""
         session = self._master.session
-        session.settings = replace(settings, tolerance=goal, purify=settings.purify and goal <= last)
+        internals = replace(settings.internals, purify=settings.internals.purify and goal <= last)
+        session.settings = replace(settings, tolerance=goal, internals=internals)
         left = max(watch.limit_s - watch.elapsed_s, 1e-3)
         return session.solve(deadline_s=left if isfinite(left) else None)
 
@@ -274,7 +275,7 @@ class Session(Coordinator):
             return Status.INTERRUPTED
         if watch() or found.status is Status.TIME_LIMIT or (late and stuck):
             return Status.TIME_LIMIT
-        if passes >= settings.max_pricing_passes:
+        if passes >= settings.internals.max_pricing_passes:
             return Status.ITERATION_LIMIT
         if last and stuck:
             return found.status if found.status is not Status.OPTIMAL else Status.NUMERICAL_ERROR

@@ -9,12 +9,12 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
 from copter.methods.answers import with_bound
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import Given
+from copter.runtime.errors import InternalError
 from copter.shims.finished import PROVEN
 from copter.shims.plan import IDLE, IntegerPlan
 from copter_distributed.master.behind import Ask, RoutedSparse, RoutedValues

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError
 from copter.model.explaining import capacity_effects
 from copter.problem.explanation import CapacityEffect, Facts
 from copter.problem.values import Offsets, OwnDuals, SparseValues, ranges, sums_before
+from copter.runtime.errors import StaleSolutionError
 from copter_distributed.master.master import Master
 from copter_distributed.messages.messages import Floats, OwnRows, no_floats, no_ints
 from copter_distributed.model.deal import Deal

@@ -1,6 +1,6 @@
 """Errors of models that are spread over processes."""
 
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 
 
 class ShardLostError(CopterError, RuntimeError):

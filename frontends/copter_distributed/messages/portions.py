@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import DimensionError
 from copter.model.private_rows import PrivateRows
+from copter.runtime.errors import DimensionError
 
 
 def at_all(ids: list[Hashable]) -> NDArray[np.int64]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
 from copter.storage.files import read_file, write_atomically

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from copter.errors import SnapshotError
 from copter.model.private_rows import PrivateRows
+from copter.runtime.errors import SnapshotError
 from copter_distributed.messages.messages import Call, TemplateAt
 
 # By kind: the dtype to which an array is converted if the encoding has no code for its own dtype.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import DuplicateHandleError, UnknownHandleError
 from copter.model.checks import hashable
+from copter.runtime.errors import DuplicateHandleError, UnknownHandleError
 from copter_distributed.messages.messages import Ints
 
 

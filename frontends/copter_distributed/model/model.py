@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from copter.errors import DimensionError, EditNotAllowedError
 from copter.model.checks import different, listed, whole_numbers
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import DimensionError, EditNotAllowedError
 from copter_distributed.messages.messages import TemplateAt
 from copter_distributed.messages.portions import at_all, rows_taken, taken, taken_rows
 from copter_distributed.model.deal import Deal

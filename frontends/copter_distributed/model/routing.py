@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from copter.errors import EditNotAllowedError, InvalidDataError
 from copter.model.checks import listed
 from copter.model.matrix import Template
 from copter.model.model import Model
+from copter.runtime.errors import EditNotAllowedError, InvalidDataError
 from copter_distributed.messages.messages import Call, TemplateAt
 from copter_distributed.messages.portions import taken, taken_rows
 from copter_distributed.model.deal import Deal

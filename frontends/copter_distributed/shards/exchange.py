@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
 from copter.storage.files import read_file, sync_folder, write_atomically

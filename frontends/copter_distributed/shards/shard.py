@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from copter.errors import CopterError, InternalError, SnapshotError
 from copter.model.explaining import facts_of
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.model.values import duals_of
 from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals
+from copter.runtime.errors import CopterError, InternalError, SnapshotError
 from copter.runtime.settings import available_threads
 from copter.session.session import Session
 from copter.storage.disk import DISK

@@ -110,6 +110,6 @@ def extra_of(package: str | None) -> str:
 
 def _is_ours(error: Exception) -> bool:
     # imported here, because it loads the engine, which a command that failed early has not loaded
-    from copter.errors import CopterError
+    from copter.runtime.errors import CopterError
 
     return isinstance(error, CopterError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 from copter.storage.files import require_writable
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError

@@ -47,7 +47,7 @@ def explain(run: str, job: str | None, what_if: str | None, hours: float | None,
     if hours is not None and what_if is None:
         raise click.UsageError("--hours says how long --what-if CHANGE is tried; give that too")
     # Imported late, as in simulate.py.
-    from copter.errors import CopterError
+    from copter.runtime.errors import CopterError
     from copter_frontends.cli.explaining import asked, explanation_of
 
     try:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from copter import Explanation, Session, Status
-from copter.tape.layout import MAGIC
+from copter.storage.tape.layout import MAGIC
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.replay.what_if.change import Change, WhatIfError
 from copter_frontends.replay.what_if.round import Answer

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from copter import CopterError
 from copter.problem.figures import percent, seconds
-from copter.tape import recorded
+from copter.storage.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json

@@ -138,9 +138,9 @@ def replay(
     """
     from rich.console import Console
 
-    from copter.errors import SettingsError, SnapshotError
+    from copter.runtime.errors import SettingsError, SnapshotError
     from copter.runtime.settings import Settings
-    from copter.tape import TapeReader
+    from copter.storage.tape import TapeReader
     from copter_frontends.replay import runs, tables
     from copter_frontends.replay.peers import PEERS, installed
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from copter import Settings
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 from copter_frontends.cli.destinations import prepare_outputs
 from copter_frontends.cli.jobs import Profiles, drawn_jobs, jobs_of
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions

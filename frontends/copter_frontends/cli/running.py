@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from copter.tape import recorded
+from copter.storage.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.output import InputError, complain

@@ -79,7 +79,7 @@ def mps(file: str, out: str, number: int) -> None:
 
 def _of(file: str, name: str, *arguments: Any) -> Any:
     """Call a function of :mod:`copter.session.tape_tools` on a file; raises InputError for an unusable file."""
-    from copter.errors import CopterError
+    from copter.runtime.errors import CopterError
     from copter.session import tape_tools
 
     try:

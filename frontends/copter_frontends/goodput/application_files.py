@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application, GpuProfile
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.throughput import ThroughputParameters

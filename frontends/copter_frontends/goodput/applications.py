@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.errors import UnknownApplicationError
 from copter_frontends.goodput.fitted_constants import (

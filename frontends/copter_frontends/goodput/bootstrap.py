@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
-from copter.errors import DimensionError, InvalidDataError
+from copter.runtime.errors import DimensionError, InvalidDataError
 from copter_frontends.goodput.throughput import TINY_S, ThroughputParameters, compute_time_s, step_time_s
 
 GAMMA_WEIGHT = 1e-3  # weight of (gamma - 1)^2 in the fit (G11)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS, HYBRID_APPLICATIONS, Application
 from copter_frontends.goodput.fitted_constants import EPOCHS
 from copter_frontends.goodput.profile_files import Column, read_columns

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application, application_of
 from copter_frontends.goodput.batch_kernel import best_batches
 from copter_frontends.goodput.pipeline import pipeline_goodput

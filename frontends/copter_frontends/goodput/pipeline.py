@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput.applications import Application
 from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.throughput import compute_time_s, sync_time_s

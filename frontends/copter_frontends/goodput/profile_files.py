@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter.storage.inputs import contents
 
 Column = NDArray[np.float64] | NDArray[np.str_]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 
 TINY_S = 1e-8  # seconds used for zero: no synchronisation, or a coefficient without observation
 MULTI_NODE_MARGIN = 1.1  # synchronisation time between nodes, relative to that within a node, if it was not observed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.throughputs import requested_gpus
 from copter_frontends.vocabulary import (

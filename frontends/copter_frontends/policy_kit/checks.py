@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Protocol
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,

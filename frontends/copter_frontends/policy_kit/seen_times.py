@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite, log2
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.vocabulary import Job
 
 MOST_COUNTED = 20  # a mean over so many measurements; later ones replace a share of it, so that old ones fade

@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
 from copter_frontends.vocabulary import Cluster, Configuration, Job, Shape, configurations_of

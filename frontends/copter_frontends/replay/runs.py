@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import Any
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")

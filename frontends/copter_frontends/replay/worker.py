@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from copter import Model, Residuals, Status
-from copter.errors import CopterError, SettingsError, SnapshotError
 from copter.problem.checker import Judged, check
+from copter.runtime.errors import CopterError, SettingsError, SnapshotError
 from copter.session.playback import Playback, solved
-from copter.tape.watching import recorded
+from copter.storage.tape.watching import recorded
 from copter_frontends.replay.own_memory import limit_to_available
 from copter_frontends.replay.peers.clock import PROCESSOR, clock
 from copter_frontends.replay.program import Names, Program

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles, profile_of
 from copter_frontends.simulator.agent_training import AgentTraining
 from copter_frontends.simulator.job_table import JobTable

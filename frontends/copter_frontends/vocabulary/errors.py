@@ -1,6 +1,6 @@
 """Errors about jobs, clusters and traces; each says what is wrong, where, and how to fix it."""
 
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 
 
 class FrontendError(CopterError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 Profiling = Literal["oracle", "bootstrap", "projected", "none"]
 Training = Literal["exact", "agent"]

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit import Throughputs, iteration_time
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.gang_policy import ROUND_S, GangPolicy
 from copter_frontends.policies.hare.instance import Floats, HareInstance

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter import LinearProgram, solve
-from copter.errors import CopterError
+from copter.runtime.errors import CopterError
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
 

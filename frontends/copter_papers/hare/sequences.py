@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter.storage.inputs import opened
 from copter_frontends.policies.hare.instance import Ints
 from copter_frontends.policies.hare.job import HareJob

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit import plan_between, require_gpus
 from copter_frontends.vocabulary import (
     Allocation,

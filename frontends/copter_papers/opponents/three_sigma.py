@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from copter import Model, Session
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.policy_kit.deadlines import Rewards

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Status
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.sia.policy import SiaPolicy
 from copter_frontends.vocabulary import Cluster, Plan
 

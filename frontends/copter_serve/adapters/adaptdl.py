@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from math import ceil
 from typing import Any, Protocol
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Job, Node
 from copter_serve.allocation import AllocationPolicy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Job, Node
 from copter_serve.allocation import AllocationPolicy, Rates
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from copter import Settings
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.baselines.gavel import GavelObjective
 from copter_frontends.policies.baselines.gavel.objectives import GavelPrograms, JobFacts, isolated_rate
 

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from copter import Model, Session, Settings, Status, Template
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.placement import Placer
 from copter_frontends.policy_kit import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from copter.errors import CopterError, SettingsError
+from copter.runtime.errors import CopterError, SettingsError
 from copter_frontends.cli.habits import config_option
 from copter_frontends.cli.output import FiniteRange, InputError
 

@@ -112,7 +112,7 @@ def slurm_run(**given: Any) -> int:
     At the end every waiting job is handed to Slurm.
     """
     # Imported late, as in simulate.py.
-    from copter.tape import recorded
+    from copter.storage.tape import recorded
     from copter_serve.queues import QueueError
     from copter_serve.slurm_controller.controller import Controller, Options
     from copter_serve.slurm_controller.policy import Rules

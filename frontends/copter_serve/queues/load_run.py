@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from copter import Settings
-from copter.tape import recorded
+from copter.storage.tape import recorded
 from copter_serve.queues.admission_model import AdmissionModel, AdmissionPlan
 from copter_serve.queues.ask import Ask
 from copter_serve.queues.inversions import Inversions, Kind

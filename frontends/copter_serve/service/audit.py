@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 LOG = logging.getLogger("copter.serve")
 LONGEST = 300  # most characters of a path or an id in a record

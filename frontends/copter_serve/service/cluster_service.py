@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError
 from copter.storage.journal import History
 from copter_serve.service.cluster_record import ClusterRecord
 from copter_serve.service.cluster_state import Change, encoded

@@ -8,8 +8,8 @@ import os
 import re
 from pathlib import Path
 
-from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.files import make_folders, sync_folder
 from copter_serve.service.cluster_record import ClusterRecord

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError, SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.journal import History, Journal, Record, Sync
 from copter_serve.service.cluster_state import Undo

@@ -11,8 +11,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.files import sync_folder, write_atomically
 

@@ -14,7 +14,7 @@ from types import FrameType
 
 import uvicorn
 
-from copter.errors import CopterError, SettingsError
+from copter.runtime.errors import CopterError, SettingsError
 from copter_serve.service.app import make_app
 from copter_serve.service.clusters import Clusters
 from copter_serve.service.guard import Guard

@@ -8,8 +8,8 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
-from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
 from copter_frontends.replay.what_if.change import Change

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_serve.service.tenants import MIB, TOKEN_LENGTH, Tenant
 
 

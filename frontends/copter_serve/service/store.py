@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
 from copter.storage.files import make_folders, read_file, sync_folder, write_atomically

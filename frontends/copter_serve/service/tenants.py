@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 TOKEN_LENGTH = 16  # least characters of a token

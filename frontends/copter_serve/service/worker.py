@@ -11,8 +11,8 @@ import traceback
 from contextlib import suppress
 from typing import BinaryIO
 
-from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
+from copter.runtime.errors import CopterError
 from copter_serve.service.frames import (
     ANSWER,
     BUSY,

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from copter import Settings
-from copter.tape import recorded
+from copter.storage.tape import recorded
 from copter_serve.queues import QueueError
 from copter_serve.queues.quota_tree import QuotaTree
 from copter_serve.shadow.findings import Findings, find

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import scipy.optimize as so
 
-from copter.errors import InvalidDataError
 from copter.interop.scipy_linprog import linprog, milp
 from copter.interop.search import searched
 from copter.interop.semicontinuous import with_zero
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.linear_program import LinearProgram
+from copter.runtime.errors import InvalidDataError
 
 ALONE = ([-1.0], [[1.0]])
 

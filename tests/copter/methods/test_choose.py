@@ -13,6 +13,7 @@ from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status
 from copter.methods import choose
 from copter.methods.choose import ModelFacts, ProgramFacts
 from copter.problem.solution import Solution
+from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 
 MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "price_descent", "simplex", "interior")
@@ -137,7 +138,7 @@ def test_methods_that_do_not_take_private_rows_say_which_do(method: str) -> None
 @pytest.mark.parametrize("method", PROGRAM_METHODS)
 def test_every_method_solves_a_program_by_its_name(method: str) -> None:
     lp = small_program(4)
-    solution = copter.solve(lp, Settings(method=method, presolve=False))  # type: ignore[arg-type]
+    solution = copter.solve(lp, Settings(method=method, internals=Internals(presolve=False)))  # type: ignore[arg-type]
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(highs(lp)[1], rel=1e-5)
     # A program of 90 entries has no blocks that pay: the interior-point method solves it, and says so.
@@ -211,7 +212,7 @@ def test_watching_a_one_shot_solve_changes_nothing(method: str, presolve: bool) 
     told: list[int] = []
     for seed in range(5):
         lp = small_program(seed)
-        settings = Settings(method=method, presolve=presolve, threads=1)  # type: ignore[arg-type]
+        settings = Settings(method=method, internals=Internals(presolve=presolve), threads=1)  # type: ignore[arg-type]
         plain = copter.solve(lp, settings)
         watched = copter.solve(lp, settings, callback=lambda passes, gap, violation: told.append(passes))
         require_same(plain, watched)

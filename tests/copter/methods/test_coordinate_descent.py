@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status, solve
-from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import all_columns
 from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
+from copter.runtime.errors import SettingsError
+from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.twins import Group, flat
 
@@ -100,7 +101,7 @@ def test_active_sweeps_move_only_what_the_whole_sweep_has_kept() -> None:
 
 def test_a_program_without_an_optimum_ends_at_a_limit_without_a_ray() -> None:
     lp = LinearProgram([1.0], [[1.0]], row_lower=2.0, row_upper=np.inf, col_upper=1.0)
-    found = solve(lp, Settings(method="coordinate_descent", max_pricing_passes=20))
+    found = solve(lp, Settings(method="coordinate_descent", internals=Internals(max_pricing_passes=20)))
     assert (found.status, found.ray) == (Status.ITERATION_LIMIT, None)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import copter
 from copter import CopterError, InvalidDataError, LinearProgram, Settings, SettingsError, Status
+from copter.runtime.settings import Internals
 
 INF, NAN = math.inf, math.nan
 GOOD: dict[str, Any] = {
@@ -99,8 +100,8 @@ def test_deadlines_that_are_none(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("tolerance", "small"), ("tolerance", NAN), ("threads", 1.5), ("threads", INF), ("max_pricing_passes", INF),
-        ("purify", "yes"), ("method", 3), ("hand_over_s", -1.0), ("hand_over_s", None), ("time_limit_s", None),
+        ("tolerance", "small"), ("tolerance", NAN), ("threads", 1.5), ("threads", INF),
+        ("max_proximal_steps", INF), ("method", 3), ("time_limit_s", None),
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be(name: str, wrong: Any) -> None:
@@ -109,7 +110,9 @@ def test_settings_that_cannot_be(name: str, wrong: Any) -> None:
 
 
 def test_numbers_of_numpy_are_settings() -> None:
-    made = Settings(tolerance=np.float32(1e-4), threads=np.int64(2), purify=np.bool_(True), time_limit_s=5)
+    made = Settings(
+        tolerance=np.float32(1e-4), threads=np.int64(2), internals=Internals(purify=np.bool_(True)), time_limit_s=5
+    )
     assert made.threads == 2
 
 

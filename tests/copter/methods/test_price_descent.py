@@ -17,10 +17,11 @@ import copter.methods.proximal.newton
 import copter.methods.proximal.price_descent
 import copter.methods.proximal_round
 from copter import LinearProgram, Model, Session, Settings, Status, solve
-from copter.errors import SettingsError
 from copter.methods.proximal.newton import Subproblem
 from copter.methods.proximal.price_descent import descent_direction, sparse_matrix
 from copter.methods.proximal.prices import PriceModel
+from copter.runtime.errors import SettingsError
+from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
@@ -120,7 +121,9 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> NoReturn:
         raise AssertionError("a factorisation")
 
-    session = Session(job_model(np.random.default_rng(7)), Settings(method="price_descent", purify=False))
+    session = Session(
+        job_model(np.random.default_rng(7)), Settings(method="price_descent", internals=Internals(purify=False))
+    )
     monkeypatch.setattr(copter.methods.proximal.newton, "solve_dense", refused)
     monkeypatch.setattr(copter.methods.proximal.newton.Subproblem, "newton_direction", refused)
     monkeypatch.setattr(copter.methods.block_round.BlockRound, "start", refused)
@@ -219,7 +222,7 @@ def test_the_rows_that_gain_most_come_first(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_settings_limit_the_steps() -> None:
-    settings = Settings(method="price_descent", max_proximal_steps=2, max_pricing_passes=2)
+    settings = Settings(method="price_descent", max_proximal_steps=2, internals=Internals(max_pricing_passes=2))
     solution = Session(job_model(np.random.default_rng(10)), settings).solve()
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.pricing_passes == 2

@@ -10,6 +10,7 @@ from judge import Judged, faults
 from judge import judge as check
 
 from copter import LinearProgram, Settings, Solution, Status, solve
+from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.exact import exact
 from tests.copter.problems import ALL, Problem
@@ -113,7 +114,7 @@ def test_the_interior_point_method_agrees_with_highs(program: tuple[str, int]) -
 @given(of_any_kind)
 def test_agrees_with_highs_without_presolve(program: tuple[str, int]) -> None:
     lp = random_program(*program)
-    require_true(lp, solve(lp, Settings(method="interior", presolve=False)))
+    require_true(lp, solve(lp, Settings(method="interior", internals=Internals(presolve=False))))
 
 
 @pytest.mark.slow
@@ -230,7 +231,7 @@ def test_small_random_programs_agree_with_exact_arithmetic(kind: str) -> None:
 @given(of_any_kind, st.sampled_from([3, 8, 20]), st.booleans())
 def test_thousands_agree_with_highs(program: tuple[str, int], most: int, presolve: bool) -> None:
     lp = random_program(*program, most)
-    require_true(lp, solve(lp, Settings(presolve=presolve)))
+    require_true(lp, solve(lp, Settings(internals=Internals(presolve=presolve))))
 
 
 @pytest.mark.long

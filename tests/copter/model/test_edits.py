@@ -23,8 +23,8 @@ from copter import (
     Status,
     UnknownHandleError,
 )
-from copter.errors import InvalidDataError
 from copter.model.matrix import Template
+from copter.runtime.errors import InvalidDataError
 from copter.testing import sia_like_model
 from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent

@@ -27,6 +27,7 @@ from copter import (
     UnknownHandleError,
     solve,
 )
+from copter.runtime.settings import Internals
 
 NAN, INF = np.nan, np.inf
 
@@ -356,7 +357,7 @@ def test_a_program_is_frozen_and_its_own() -> None:
     ("name", "value"),
     [
         ("tolerance", 0.0), ("tolerance", -1.0), ("tolerance", NAN), ("tolerance", INF), ("absolute_tolerance", 0.0),
-        ("warm_sigma", 0.0), ("warm_sigma", INF), ("max_pricing_passes", 0), ("max_proximal_steps", 0),
+        ("warm_sigma", 0.0), ("warm_sigma", INF), ("max_proximal_steps", 0),
         ("descent_sweeps", -1), ("interior_rows", -1), ("threads", -1),
         ("sigma_growth", 0.5), ("sigma_growth", NAN), ("time_limit_s", 0.0),
         ("time_limit_s", NAN),
@@ -365,6 +366,17 @@ def test_a_program_is_frozen_and_its_own() -> None:
 def test_wrong_setting(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=name):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_pricing_passes", 0), ("max_interior_iterations", 0), ("hand_over_s", -1.0), ("purify", "yes")],
+)
+def test_wrong_internals(name: str, value: Any) -> None:
+    with pytest.raises(SettingsError, match=name):
+        Internals(**{name: value})
+    with pytest.raises(SettingsError, match="internals is 3, must be left out"):
+        Settings(internals=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("deadline", [0.0, -1.0, NAN, "soon", [1.0]])
@@ -376,7 +388,7 @@ def test_wrong_deadline(deadline: Any) -> None:
 
 
 def test_settings_names_are_the_knobs() -> None:
-    assert set(Settings.names()) == set(Settings.__dataclass_fields__)
+    assert {*Settings.names(), "internals"} == set(Settings.__dataclass_fields__)
 
 
 def test_a_session_is_used_by_one_thread_at_a_time() -> None:
@@ -409,5 +421,7 @@ def test_settings_of_an_earlier_version_are_read_without_those_that_are_gone() -
     saved = {"tolerance": 1e-5, "dense_rows": 20, "purify_rows": 3}
     assert copter.Settings.saved(saved) == copter.Settings(tolerance=1e-5)
     assert copter.Settings.saved({"price_reach": 0.25}) == copter.Settings(trust_radius=0.25)
+    plain = copter.Settings(threads=2, internals=Internals(purify=False, hand_over_s=3.0))
+    assert copter.Settings.saved(plain.plain()) == plain
     with pytest.raises(TypeError, match="mood"):
         copter.Settings.saved({"mood": 1})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, UnknownHandleError
-from copter.errors import InternalError
+from copter.runtime.errors import InternalError
 from tests.copter.consistent import require_consistent
 from tests.copter.plain import innards, small
 

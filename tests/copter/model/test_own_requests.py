@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from copter import Model, PrivateRows, Session
-from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError, UnknownHandleError
+from copter.runtime.errors import DimensionError, DuplicateHandleError, InvalidDataError, UnknownHandleError
 from tests.copter.consistent import require_consistent
 
 

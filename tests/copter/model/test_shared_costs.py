@@ -9,7 +9,7 @@ import pytest
 
 import copter
 from copter import verify
-from copter.errors import DimensionError, InvalidDataError
+from copter.runtime.errors import DimensionError, InvalidDataError
 from copter.session.state import model_from, model_state
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from judge import assert_optimal
 
 from copter import Model, PrivateRows, Session, Settings, Status
-from copter.errors import (
+from copter.model.matrix.moves import MOST, Move, Moves
+from copter.runtime.errors import (
     DimensionError,
     DuplicateHandleError,
     EditNotAllowedError,
@@ -20,7 +21,6 @@ from copter.errors import (
     StaleSolutionError,
     UnknownHandleError,
 )
-from copter.model.matrix.moves import MOST, Move, Moves
 from tests.copter.block_player import BlockPlayer
 from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent

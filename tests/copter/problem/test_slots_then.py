@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from copter import Model, Session
-from copter.errors import UnknownHandleError
 from copter.problem.slots_then import MOST, SlotsThen, table_of
+from copter.runtime.errors import UnknownHandleError
 
 
 def made(count: int = 4) -> Model:

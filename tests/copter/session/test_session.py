@@ -17,6 +17,7 @@ from judge import judge as check
 
 from copter import Model, Session, Settings, Solution, Status
 from copter.methods.proximal.working_set import WorkingSet
+from copter.runtime.settings import Internals
 from copter.testing import sia_like_model, sia_like_value
 from tests.copter.consistent import require_consistent
 
@@ -147,7 +148,7 @@ def test_a_deadline_is_kept_and_the_work_is_not_lost() -> None:
 
 def test_one_pricing_pass_at_most() -> None:
     model = sia_like_model(50, 64, 3)
-    session = Session(model, Settings(max_pricing_passes=1, method="proximal"))
+    session = Session(model, Settings(internals=Internals(max_pricing_passes=1), method="proximal"))
     solution = session.solve()
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.pricing_passes == 1

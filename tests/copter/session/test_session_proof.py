@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import copter
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter.verify import verify_proof
 
 

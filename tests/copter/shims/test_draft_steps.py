@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter import EditNotAllowedError, IntegerStatus, Model, Session, UnknownHandleError
-from copter.errors import StaleSolutionError
+from copter.runtime.errors import StaleSolutionError
 from copter.shims import IDLE, RoundingShim
 from copter.shims.draft import Draft
 from copter.shims.rounding import rounded

@@ -188,7 +188,7 @@ def test_a_large_round_is_searched_at_once_in_this_process(small: bool, monkeypa
     asked: list[Any] = []
 
     def search(lp: LinearProgram, name: str, left_s: float | None, settings: Settings | None, seed: int) -> object:
-        asked.append((name, left_s, None if settings is None else settings.hand_over_s, seed))
+        asked.append((name, left_s, None if settings is None else settings.internals.hand_over_s, seed))
         return SimpleNamespace(x=None)
 
     monkeypatch.setattr(restricted, "solve_integer", search)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from copter import CopterError, Model, NoPlanError, PrivateRows, Session, SettingsError
-from copter.errors import EditNotAllowedError, InvalidDataError, UnknownHandleError
 from copter.highs import tree as trees
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import plan_gap
 from copter.problem.solution import Status
+from copter.runtime.errors import EditNotAllowedError, InvalidDataError, UnknownHandleError
 from copter.shims import tree_road
 from copter.shims.checked import require_feasible
 from copter.shims.draft import drafts_know

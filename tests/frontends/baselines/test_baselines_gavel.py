@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.gavel import (
     GavelObjective,
     GavelPolicy,

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import copter_frontends
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.policies.baselines.srtf import SrtfPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.fair_share import FairnessPolicy
 from copter_frontends.policies.baselines.srtf import SrtfPolicy
 from copter_frontends.policies.baselines.themis import ThemisPolicy

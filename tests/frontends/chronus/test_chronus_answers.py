@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_chronus_policy import HOUR_S, add, job_of, policy_of
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.policies.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward
 from copter_frontends.policies.chronus import policy as policy_module
 from copter_frontends.policies.chronus.job_book import Notice

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.yarn_quota import YarnQuotaPolicy
 from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.policies.chronus.spread_costs import SPREAD_COST

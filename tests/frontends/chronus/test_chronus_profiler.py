@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_chronus_policy import simulate
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.policy_kit import ThroughputTable, iteration_time
 from copter_frontends.vocabulary import Cluster, Job

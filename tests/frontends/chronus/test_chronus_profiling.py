@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.chronus import ChronusPolicy, Profiler
 from copter_frontends.policy_kit import SeenTimes, ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job

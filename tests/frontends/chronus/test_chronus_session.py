@@ -10,8 +10,8 @@ import pytest
 from chronus_instances import NO_LIMIT_S, lease_problem
 from plan_checks import check_plan
 
-from copter.errors import UnknownHandleError
 from copter.highs import mirror as highs
+from copter.runtime.errors import UnknownHandleError
 from copter_frontends.policies.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from copter import Model, Session, Settings
-from copter.tape import TapeReader
-from copter.tape.layout import ROUND
+from copter.storage.tape import TapeReader
+from copter.storage.tape.layout import ROUND
 from copter_frontends.policies.sia.policy import SOLVE_SHARE
 from copter_frontends.replay import runs
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, Settings
-from copter.tape import TapeReader
+from copter.storage.tape import TapeReader
 from copter_frontends.cli import main
-from tests.copter.tape.lies import written
+from tests.copter.storage.tape.lies import written
 
 
 def records(path: Path) -> list[tuple[Any, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import ThroughputParameters, compute_time_s, efficiency, noise_scale_at, step_time_s
 from copter_frontends.goodput import fitting as fits
 from copter_frontends.goodput.applications import ALL_APPLICATIONS

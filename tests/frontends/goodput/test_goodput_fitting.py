@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from copter.errors import DimensionError, InvalidDataError
+from copter.runtime.errors import DimensionError, InvalidDataError
 from copter_frontends.goodput import ThroughputParameters, compute_time_s, step_time_s
 from copter_frontends.goodput.fitting import FittedThroughput, fit_throughput
 

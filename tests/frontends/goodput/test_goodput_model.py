@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import (
     APPLICATIONS,
     PHASES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policies.hadar.formulation import bundle_values

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar import EffectiveThroughput, HadarPolicy, OnlineRule, PriceFunction
 from copter_frontends.policies.hadar.utility import UTILITIES, Utility
 from copter_frontends.policy_kit import ThroughputTable

@@ -7,7 +7,7 @@ import pytest
 from hadar_instances import by_highs
 from test_hadar_guarantee import best_schedule, instance, run
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar import (
     AverageJct,
     EffectiveThroughput,

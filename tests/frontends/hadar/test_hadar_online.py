@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, PriceFunction
 from copter_frontends.policies.hadar.find_alloc import Offer, Wish, find_alloc
 from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundValues

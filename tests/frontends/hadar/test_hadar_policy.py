@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plan_checks import check_plan
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.policies.hadar import (
     AverageJct,
     EffectiveThroughput,

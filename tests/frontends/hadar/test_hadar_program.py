@@ -10,7 +10,7 @@ from hadar_instances import random_round
 from scipy.optimize import linprog
 
 from copter import Model, Settings
-from copter.errors import InternalError
+from copter.runtime.errors import InternalError
 from copter_frontends.policies.hadar.formulation import HadarFormulation, bundle_values
 from copter_frontends.policies.hadar.job_book import Floats, Ints
 from copter_frontends.policies.hadar.round_values import RoundTerms

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from copter import Settings
-from copter.errors import InternalError, SettingsError
+from copter.runtime.errors import InternalError, SettingsError
 from copter_frontends.policies.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator
 from copter_frontends.policies.hadar.formulation import MOST_COLUMNS
 from copter_frontends.policies.hadar.horizon import Horizon

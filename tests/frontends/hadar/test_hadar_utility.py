@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar import AverageJct, CompletionUtility, EffectiveThroughput, utility_named
 from copter_frontends.policies.hadar.job_book import JobBook
 from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundTerms, round_values

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import UnknownApplicationError
 from copter_frontends.policies.hare import HareInstance, HareJob, HareScheduler, Relaxation, RelaxationSolver, TimeGrid
 from copter_frontends.policies.hare.online import OnlineHare

@@ -10,8 +10,8 @@ from hare_exhaustive import optimum, small_instance
 
 from copter import LinearProgram, Session, Settings, Status, verify
 from copter.session.playback import Playback
-from copter.tape import TapeReader, recorded
-from copter.tape.layout import BASE, ROUND
+from copter.storage.tape import TapeReader, recorded
+from copter.storage.tape.layout import BASE, ROUND
 from copter_frontends.policies.hare import (
     HareInstance,
     HareJob,

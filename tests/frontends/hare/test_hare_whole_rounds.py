@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare import HareInstance, HareJob, TimeGrid
 from copter_frontends.policies.hare.bound import job_bounds

@@ -9,7 +9,7 @@ import pytest
 from hops_instances import RandomSpeeds
 from plan_checks import check_plan
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hops import (
     HopsPolicy,
     IterationTimes,

@@ -7,7 +7,7 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 from policy_state import policy_state
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.policies.hops.draft import Draft, Placed, Present
 from copter_frontends.policies.hops.latency_ratio import Weights

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import copter
 from copter import LinearProgram, Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hops.draft import Draft
 from copter_frontends.policies.hops.formulation import GroupFormulation, Wish, telling_sizes
 from copter_frontends.policies.hops.latency_ratio import LatencyQueue

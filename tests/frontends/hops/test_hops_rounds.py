@@ -11,7 +11,7 @@ import pytest
 from hops_instances import RandomSpeeds
 
 from copter import Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hops import HopsPolicy, LearningRates, RequirementSet, ThroughputEstimator
 from copter_frontends.policies.hops.formulation import MOST_COLUMNS, MOST_ROWS
 from copter_frontends.policies.hops.offers import OfferRules

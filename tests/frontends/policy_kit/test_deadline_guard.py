@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import deadlines
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.cli.run import Run
 from copter_frontends.policy_kit.deadline_guard import PATIENCE, Pace, that_fit
 from copter_frontends.simulator import Simulation

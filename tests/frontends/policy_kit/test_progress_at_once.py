@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_state import policy_state
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.chronus import ChronusPolicy

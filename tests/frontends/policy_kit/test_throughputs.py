@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.policy_kit import GoodputThroughputs, Throughputs, ThroughputTable
 from copter_frontends.vocabulary import Cluster, Configuration, Job

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policies.chronus.mode_times import ModeTimes

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel, step_time_s
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate

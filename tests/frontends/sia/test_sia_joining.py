@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter import Model
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policies.sia.joining import Joining
 from copter_frontends.vocabulary import Cluster, Job

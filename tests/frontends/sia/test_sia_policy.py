@@ -13,6 +13,7 @@ from conformance import PolicyConformance
 from policy_state import model_state, policy_state
 
 from copter import Model, Session, Settings
+from copter.runtime.settings import Internals
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.policies.sia import SiaFormulation, SiaObjective, SiaPolicy
 from copter_frontends.policies.sia.job_book import IDLE
@@ -193,7 +194,7 @@ def test_a_plan_is_never_worse_than_keeping_the_previous_one() -> None:
 
 
 def test_a_starved_solve_still_gives_a_feasible_plan() -> None:
-    policy = SiaPolicy(small_cluster(), settings=Settings(max_pricing_passes=1))
+    policy = SiaPolicy(small_cluster(), settings=Settings(internals=Internals(max_pricing_passes=1)))
     for job in jobs(40, 2):
         policy.add_job(job)
     plan = policy.plan(700.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from copter import Model, Settings
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaObjective, SiaPolicy, TimeSharing
 from copter_frontends.policies.sia.exact import exact_assignment

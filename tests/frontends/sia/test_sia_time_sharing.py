@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.sia import SiaPolicy, TimeSharing
 from copter_frontends.policies.sia.time_sharing import Service

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.sia import SiaPolicy

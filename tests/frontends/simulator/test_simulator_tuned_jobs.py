@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.goodput.measured import read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles

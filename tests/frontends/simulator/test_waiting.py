@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.run import Run
 from copter_frontends.cli.simulate import simulate

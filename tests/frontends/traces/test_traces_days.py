@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.simulator.traces import (
     ArrivalProfile,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_serve.adapters.adaptdl import AdaptDLPolicy
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_serve.adapters.blox import BloxScheduler
 
 pandas = pytest.importorskip("pandas")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 from copter_frontends.policies.baselines.gavel import GavelObjective
 from copter_serve.adapters.gavel import NAMES, GavelAdapter
 

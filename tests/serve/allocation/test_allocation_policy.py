@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import Session, verify
-from copter.errors import InvalidDataError, SettingsError
-from copter.tape import TapeReader, recorded
+from copter.runtime.errors import InvalidDataError, SettingsError
+from copter.storage.tape import TapeReader, recorded
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.vocabulary import (
     Allocation,

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 pytest.importorskip("prometheus_client", reason="the extra 'serve' is not installed")
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter_serve.service import ownership, store
 from copter_serve.service.cluster_record import ClusterRecord
 from copter_serve.service.clusters import Clusters

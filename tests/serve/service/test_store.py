@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.journal import SECTOR
 from copter_serve.service import delta_log
 from copter_serve.service.cluster_record import ClusterRecord

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from served import JSON, TYPES, Served, certified
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 TOKENS = {name: f"token-of-{name}-{'x' * 12}" for name in ("alpha", "beta", "old", "small", "often", "root")}
 TENANTS = [

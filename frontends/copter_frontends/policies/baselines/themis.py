@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.fair_share import FairnessPolicy
 from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Cluster

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.priority import PriorityPolicy
 from copter_frontends.policy_kit import CanRun
 from copter_frontends.vocabulary import Cluster, Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policy_kit import CanRun, Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster

@@ -7,7 +7,7 @@ from math import ceil, floor, isfinite
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.chronus.options import Floats, Ints
 from copter_frontends.vocabulary import InvalidJobError
 

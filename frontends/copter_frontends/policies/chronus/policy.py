@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from copter import Model
-from copter.errors import SettingsError
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import (

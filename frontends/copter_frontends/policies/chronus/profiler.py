@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit import Wanted
 
 HOUR_S = 3600.0  # seconds between two choices of the profiler's size, each based on the arrivals since the last

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar.job_book import Floats, JobBook
 from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Job

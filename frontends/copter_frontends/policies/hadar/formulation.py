@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution, Template
-from copter.errors import InternalError
+from copter.runtime.errors import InternalError
 from copter_frontends.policies.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.policies.hadar.utility import Utility

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, PrivateRows, Session, Settings, Solution
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.policies.hadar.round_values import (
     NO_VALUE,

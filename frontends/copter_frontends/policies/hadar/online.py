@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hadar.find_alloc import Offer, Wish, cheapest_first, find_allocs
 from copter_frontends.policies.hadar.holdings import Holdings
 from copter_frontends.policies.hadar.job_book import Floats, Ints

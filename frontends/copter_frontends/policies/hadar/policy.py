@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from copter import Model, Settings, Solution, Status
-from copter.errors import InternalError, SettingsError
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import InternalError, SettingsError
 from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.policies.hadar.estimator import ThroughputEstimator
 from copter_frontends.policies.hadar.formulation import HadarFormulation, Shares

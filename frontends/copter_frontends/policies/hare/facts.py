@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter import Status
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hare.columns import Bools, JobColumns, first_columns, priced_columns, whole
 from copter_frontends.policies.hare.engine_model import EngineModel, Row
 from copter_frontends.policies.hare.formulation import Relaxation

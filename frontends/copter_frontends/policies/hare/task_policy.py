@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model
-from copter.errors import SettingsError
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from copter.errors import InternalError
+from copter.runtime.errors import InternalError
 from copter_frontends.policies.hops.formulation import NONE, OFFERS, STAYS, WEIGHT, Wish
 from copter_frontends.policies.hops.offers import PACKED, SPREAD, Floats, Ints, Offers, OfferTable
 from copter_frontends.policies.hops.packing_kernel import give_packed

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.hops.ties import without_ties
 from copter_frontends.vocabulary import Job
 

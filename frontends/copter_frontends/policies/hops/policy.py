@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from copter import Model, Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policies.hops.drafting import Drafting

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from copter import Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.chronus import ChronusPolicy

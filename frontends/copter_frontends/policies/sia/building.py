@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from copter import Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.policies.sia.estimator import HintedGoodput
 from copter_frontends.policies.sia.formulation import PRIORITY_FACTOR, SiaFormulation

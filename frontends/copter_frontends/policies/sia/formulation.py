@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.policies.sia.column_sets import ColumnSet, ColumnSets

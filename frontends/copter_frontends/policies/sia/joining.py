@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Template
-from copter.errors import InvalidDataError
+from copter.runtime.errors import InvalidDataError
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from math import isfinite, log
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.vocabulary import InvalidJobError
 from copter_frontends.vocabulary.semantics import Semantics
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from copter import Model, Settings, Solution, Status
-from copter.errors import SettingsError
 from copter.runtime.collector import uncollected
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts, checked_progress
 from copter_frontends.goodput.profiled import ProfiledApplication

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.vocabulary import Configuration
 
 Floats = NDArray[np.float64]

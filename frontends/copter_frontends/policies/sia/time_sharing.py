@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)

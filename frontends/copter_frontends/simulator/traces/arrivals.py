@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 
 BIN_S = 600.0  # seconds of a bin of arrivals
 BINS_A_DAY = 144  # bins of a day

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.vocabulary import Job
 
 BOUNDARIES_GPU_H = (1.0, 10.0, 100.0)  # GPU-hours at which classes 1, 2 and 3 begin

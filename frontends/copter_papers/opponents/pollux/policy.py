@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policy_kit import Choice, RoundPolicy, RunsWith, Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 from copter_papers.opponents.pollux.genetic import GeneticSearch, Problem

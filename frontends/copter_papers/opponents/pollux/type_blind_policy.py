@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.policy_kit import Choice, RoundPolicy
 from copter_frontends.vocabulary import Allocation, Cluster, Job

@@ -7,7 +7,7 @@ from math import exp, log
 from time import perf_counter
 from typing import Any
 
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.fair_share import FairnessPolicy
 from copter_frontends.policy_kit import Choice, Throughputs, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job

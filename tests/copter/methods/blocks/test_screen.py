@@ -15,7 +15,7 @@ from copter.methods.blocks.loose_rows import row_terms
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.screen import exceeded, is_worth_it, likely_rows, near, sample_of
 from copter.methods.blocks.solve import solve_blocks
-from copter.runtime.settings import Settings
+from copter.runtime.settings import Internals, Settings
 from copter.runtime.watch import Watch
 
 
@@ -45,7 +45,7 @@ def network(seed: int, rows: int = 40, blocks: int = 400) -> BlockProgram:
 
 def answer_of(found: BlockProgram, accept: solve.Accept | None = None):
     with Watch(np.inf) as watch:
-        return solve_blocks(found, Settings(purify=False), watch, vertex=False, accept=accept)
+        return solve_blocks(found, Settings(internals=Internals(purify=False)), watch, vertex=False, accept=accept)
 
 
 @settings(max_examples=30, deadline=None)

@@ -19,6 +19,7 @@ from copter.methods.blocks.reduced_program import has_limits_alone
 from copter.methods.blocks.settled import Settled
 from copter.methods.blocks.settled_blocks import best_costs, settled_blocks
 from copter.methods.blocks.solve import solve_blocks
+from copter.runtime.settings import Internals
 from copter.runtime.watch import Watch
 
 
@@ -36,7 +37,9 @@ def competing(seed: int) -> BlockProgram:
 
 def solved(program: BlockProgram, prices: np.ndarray | None = None, point: np.ndarray | None = None) -> BlockAnswer:
     with Watch(np.inf) as watch:
-        answer = solve_blocks(program, Settings(purify=False), watch, vertex=False, prices=prices, point=point)
+        answer = solve_blocks(
+            program, Settings(internals=Internals(purify=False)), watch, vertex=False, prices=prices, point=point
+        )
     assert answer is not None
     return answer
 
@@ -198,7 +201,7 @@ def test_a_session_with_a_closed_link_ends_at_the_optimum_of_a_new_one() -> None
     gain = rng.uniform(0.9, 1.0, (commodities, 3))
     limit = rng.pareto(2.0, commodities) + 0.1
     capacity = np.full(links, 0.8 * 3.0 * limit.sum() / links)
-    plain = Settings(purify=False, basis_columns=0)
+    plain = Settings(internals=Internals(purify=False), basis_columns=0)
     session = Session(made(capacity, limit), plain)
     session.solve()
     for step, closed in enumerate((0.0, 1.0, 0.0)):

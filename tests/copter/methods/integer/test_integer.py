@@ -24,6 +24,7 @@ from copter.methods.integer.clock import Clock
 from copter.methods.integer.first_fail import FirstFail
 from copter.methods.integer.problem import Domain, IntegerProblem
 from copter.methods.integer.relaxation import Relaxation
+from copter.runtime.settings import Internals
 
 INF = math.inf
 
@@ -293,7 +294,7 @@ def test_first_fail_finds_a_tour_by_itself():
 
 def test_branch_and_bound_proves_what_the_search_does_not():
     lp = tours(5, 2)
-    alone = copter.solve_integer(lp, settings=Settings(hand_over_s=0.0))
+    alone = copter.solve_integer(lp, settings=Settings(internals=Internals(hand_over_s=0.0)))
     both = copter.solve_integer(lp, deadline_s=60.0)
     assert_holds(lp, both)
     assert both.status is IntegerStatus.OPTIMAL
@@ -311,7 +312,7 @@ def parity() -> LinearProgram:
 def test_what_has_no_point_is_proven_by_branch_and_bound():
     found = copter.solve_integer(parity(), deadline_s=60.0)
     assert (found.status, found.bound_by) == (IntegerStatus.PRIMAL_INFEASIBLE, "HiGHS")
-    alone = copter.solve_integer(parity(), settings=Settings(hand_over_s=0.0))
+    alone = copter.solve_integer(parity(), settings=Settings(internals=Internals(hand_over_s=0.0)))
     assert (alone.status, alone.bound_by) == (IntegerStatus.NONE_FOUND, "prices")
 
 

@@ -17,7 +17,7 @@ import pytest
 import copter
 import copter.verify
 from copter import LinearProgram
-from copter.errors import InvalidDataError, SettingsError
+from copter.runtime.errors import InvalidDataError, SettingsError
 from copter.verify import Unusable, judge_proof, main, verify_proof
 
 

@@ -14,6 +14,7 @@ from judge import integer_violation
 from copter import DimensionError, InvalidDataError, LinearProgram, read_mps, solve, solve_integer, testing, write_mps
 from copter.highs.lp import highs_lp
 from copter.methods.integer.semicontinuous import with_switches
+from copter.runtime.settings import Internals
 
 INF = np.inf
 
@@ -73,7 +74,7 @@ def test_by_the_projects_own_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for seed in range(12):
         lp = batches(seed, integers=False)
-        found, reference = solve_integer(lp, settings=Settings(hand_over_s=0.0)), by_highs(lp)
+        found, reference = solve_integer(lp, settings=Settings(internals=Internals(hand_over_s=0.0))), by_highs(lp)
         assert (found.x is None) or integer_violation(lp, found.x) == 0.0
         if reference is not None:
             assert found.x is not None

@@ -16,6 +16,7 @@ import copter.runtime.memory
 from copter import LinearProgram, Session, Settings, Status, solve
 from copter.methods.interior.method import InteriorSolve, cleaned
 from copter.methods.interior.verdicts import elastic, recession
+from copter.runtime.settings import Internals
 from copter.runtime.watch import Watch
 from copter.testing import sia_like_model
 from tests.copter.by_highs import highs
@@ -23,13 +24,15 @@ from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
 
 INF = np.inf
-PLAIN = Settings(method="interior", presolve=False)
+PLAIN = Settings(method="interior", internals=Internals(presolve=False))
 WAYS = {
     "auto": Settings(),
     "presolved": Settings(method="interior"),
     "interior": PLAIN,
-    "accurate": Settings(method="interior", presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
-    "accurate auto": Settings(presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
+    "accurate": Settings(
+        method="interior", internals=Internals(presolve=False), tolerance=1e-9, absolute_tolerance=1e-9
+    ),
+    "accurate auto": Settings(internals=Internals(presolve=False), tolerance=1e-9, absolute_tolerance=1e-9),
     "proximal": Settings(method="proximal"),
 }
 SHAPED = {
@@ -152,7 +155,10 @@ def test_a_gap_is_judged_in_the_units_of_the_objective_as_given() -> None:
 @every_way
 def test_the_clock_ends_a_solve(settings: Settings) -> None:
     lp = long_program()
-    solution = solve(lp, Settings(presolve=settings.presolve, method=settings.method, time_limit_s=0.02))
+    solution = solve(
+        lp,
+        Settings(internals=Internals(presolve=settings.internals.presolve), method=settings.method, time_limit_s=0.02),
+    )
     assert solution.status is Status.TIME_LIMIT
     assert solution.ray is None
     assert faults(lp, solution) == []
@@ -179,7 +185,9 @@ def test_the_clock_ends_a_factorisation() -> None:
 @pytest.mark.parametrize("presolve", [True, False])
 def test_the_limit_of_iterations_ends_a_solve(iterations: int, presolve: bool) -> None:
     lp = random_program("covering", 1)
-    solution = solve(lp, Settings(method="interior", max_interior_iterations=iterations, presolve=presolve))
+    solution = solve(
+        lp, Settings(method="interior", internals=Internals(max_interior_iterations=iterations, presolve=presolve))
+    )
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.iterations == iterations
     assert faults(lp, solution) == []
@@ -319,7 +327,7 @@ def test_rays_prove_what_they_say(kind: str, presolve: bool) -> None:
     endings = set()
     for seed in range(12):
         lp = random_program(kind, seed)
-        solution = solve(lp, Settings(presolve=presolve))
+        solution = solve(lp, Settings(internals=Internals(presolve=presolve)))
         assert faults(lp, solution) == []
         endings.add(solution.status)
     expected = {

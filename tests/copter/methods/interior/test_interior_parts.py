@@ -22,12 +22,13 @@ from copter.methods.interior.point import Point, misfit_of
 from copter.methods.interior.polish import face_of, polished
 from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
+from copter.runtime.settings import Internals
 from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import random_program
 
 INF = np.inf
-PLAIN = Settings(method="interior", presolve=False)
+PLAIN = Settings(method="interior", internals=Internals(presolve=False))
 SHAPED = {
     f"{kind} {seed}": random_program(kind, seed) for kind in ("bounded", "chain", "covering") for seed in range(3)
 }
@@ -158,7 +159,7 @@ def test_refinement_gives_digits_that_one_solve_does_not(monkeypatch: pytest.Mon
     figures = []
     for refinements in (0, 3):
         monkeypatch.setattr("copter.methods.interior.method.REFINEMENTS", refinements)
-        settings = Settings(presolve=False, tolerance=1e-12, absolute_tolerance=1e-12)
+        settings = Settings(internals=Internals(presolve=False), tolerance=1e-12, absolute_tolerance=1e-12)
         worst = 0.0
         for seed in range(6):
             lp = random_program("big_numbers", seed)

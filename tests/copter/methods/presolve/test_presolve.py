@@ -15,10 +15,10 @@ from judge import is_improving_ray, is_infeasibility_ray
 from judge import judge as check
 
 from copter import LinearProgram, Status, read_mps
-from copter.errors import DimensionError
 from copter.methods.presolve import Presolved, presolve
 from copter.methods.presolve import reduce as reductions
 from copter.methods.presolve.work import Work
+from copter.runtime.errors import DimensionError
 from tests.copter.by_highs import highs
 
 INF = np.inf

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, Settings
-from copter.errors import InternalError
 from copter.methods.proximal import iterate as kept
 from copter.methods.proximal.iterate import Iterate
+from copter.runtime.errors import InternalError
 from tests.copter.twins import Group, flat, working_set
 
 INF = np.inf

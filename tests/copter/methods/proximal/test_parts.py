@@ -17,6 +17,7 @@ from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.methods.proximal.termination import status_of
 from copter.problem.residuals import Residuals
+from copter.runtime.settings import Internals
 
 INF = np.inf
 
@@ -219,7 +220,7 @@ def test_the_gap_is_relative_to_the_objective_with_its_constant(offset: float) -
 
 
 def test_what_ends_a_solve_and_in_which_order() -> None:
-    settings = Settings(time_limit_s=5.0, max_pricing_passes=7)
+    settings = Settings(time_limit_s=5.0, internals=Internals(max_pricing_passes=7))
     good, bad = (Residuals(v, v, v, v, v, v) for v in (0.0, 1.0))
     cases = [
         (good, 9, 9.0, True, Status.OPTIMAL),

@@ -20,6 +20,7 @@ from copter.methods.proximal.pricing import Priced
 from copter.methods.proximal.proximal_point import Progress
 from copter.methods.proximal.residuals import PrimalSide
 from copter.methods.proximal.solve import FallbackResult, Solve
+from copter.runtime.settings import Internals
 from tests.copter.twins import Floats
 
 INF = np.inf
@@ -175,7 +176,9 @@ def test_a_round_in_which_nothing_changed_is_kept(parts: Parts) -> None:
 @pytest.mark.parametrize("status", [Status.TIME_LIMIT, Status.ITERATION_LIMIT])
 def test_limits_end_the_loop_with_the_best_bound(parts: Parts, status: Status) -> None:
     parts.bounds = [5.0, 8.0, 2.0]
-    settings = Settings(method="proximal", time_limit_s=0.7, max_pricing_passes=3 if "ITER" in status.name else 99)
+    settings = Settings(
+        method="proximal", time_limit_s=0.7, internals=Internals(max_pricing_passes=3 if "ITER" in status.name else 99)
+    )
     parts.took = 0.25 if status is Status.TIME_LIMIT else 0.0
     solve = begun(parts, parts.iterate(cold=False), settings)
     solve.passes = 0
@@ -213,7 +216,9 @@ def test_a_vertex_that_is_not_optimal_is_left_again(parts: Parts) -> None:
     assert solve.iterate.ws.x.tolist() == [1.0, 1.0]
     for change in ("no integers", "not asked", "no columns"):
         parts.purified, parts.violation = 0, 0.0
-        other = begun(parts, parts.iterate(), Settings(method="proximal", purify=change != "not asked"))
+        other = begun(
+            parts, parts.iterate(), Settings(method="proximal", internals=Internals(purify=change != "not asked"))
+        )
         if change == "no integers":
             other.matrix.any_integer = lambda slots: False  # type: ignore[method-assign]
         elif change == "no columns":

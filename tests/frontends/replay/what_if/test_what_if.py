@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from copter import CopterError, Model, Session
-from copter.tape import recorded
+from copter.storage.tape import recorded
 from copter_frontends import cli
 from copter_frontends.replay.what_if.change import AddedJob, Change, WhatIfError
 from copter_frontends.replay.what_if.round import change_between, values_of

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Settings
-from copter.errors import SettingsError
+from copter.runtime.errors import SettingsError
 from copter_frontends.policies.baselines.gavel.objectives import GavelObjective, GavelPrograms, JobFacts, isolated_rate
 from copter_frontends.policies.baselines.gavel.programs import Shares
 from copter_frontends.policies.baselines.gavel.rounds import RoundMechanism

@@ -10,9 +10,9 @@ import pytest
 
 from copter import Model, Session, SnapshotError, verify
 from copter.storage.files import require_path
-from copter.tape import TapeReader
-from copter.tape.layout import DIGEST, FREELY, ROUND, head, record
-from copter.tape.writer import TapeWriter
+from copter.storage.tape import TapeReader
+from copter.storage.tape.layout import DIGEST, FREELY, ROUND, head, record
+from copter.storage.tape.writer import TapeWriter
 
 
 def forced(model: Model) -> None:
@@ -100,7 +100,7 @@ def test_a_small_tape_takes_little_memory(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(tape)
     assert len(list(TapeReader(tmp_path / "t"))) == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("copter.tape.layout.LEAST_SHARE", 1 << 20)
+        patch.setattr("copter.storage.tape.layout.LEAST_SHARE", 1 << 20)
         parts, _ = record(ROUND, 0, [bytes(2 * FREELY)], bytes(DIGEST))
     (tmp_path / "t").write_bytes(b"".join([head(), *parts]))
     with pytest.raises(SnapshotError, match="would take"):

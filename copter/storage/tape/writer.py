@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.encoding import Buffers
 from copter.storage.files import PathLike
-from copter.tape.layout import DIGEST, head, record
+from copter.storage.tape.layout import DIGEST, head, record
 
 # Most records that wait to be written, which bounds the memory; a recorder with one more waits for the disk.
 WAITING = 8

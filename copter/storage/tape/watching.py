@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.files import PathLike
-from copter.tape.writer import TapeWriter
+from copter.storage.tape.writer import TapeWriter
 
 _OPEN: ContextVar[TapeWriter | None] = ContextVar("copter tape", default=None)
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, Settings, verify
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.session.playback import Playback
 from copter.session.state import model_state
-from copter.tape import TapeReader
-from copter.tape.layout import FRONT, WORD
-from tests.copter.tape import lies, tapes
+from copter.storage.tape import TapeReader
+from copter.storage.tape.layout import FRONT, WORD
+from tests.copter.storage.tape import lies, tapes
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "private rows, maximised": tapes.every_edit,

@@ -18,9 +18,9 @@ from copter import CopterError, InvalidDataError, Model, Session, SnapshotError,
 from copter.session import tape_tools
 from copter.session.playback import Playback, solved
 from copter.storage.encoding import encode
-from copter.tape import TapeReader, TapeWriter, recorded
-from copter.tape.layout import FRONT, HEAD, ROUND
-from tests.copter.tape import tapes
+from copter.storage.tape import TapeReader, TapeWriter, recorded
+from copter.storage.tape.layout import FRONT, HEAD, ROUND
+from tests.copter.storage.tape import tapes
 
 PLAY = """
 import sys
@@ -105,7 +105,7 @@ def test_a_failed_write_ends_the_tape_and_nothing_else(tmp_path: Path, monkeypat
     model, session = small(tmp_path / "t")
     session.solve()
     session._recorder.writer.drain()  # type: ignore[union-attr]
-    monkeypatch.setattr("copter.tape.writer.os.write", fails)
+    monkeypatch.setattr("copter.storage.tape.writer.os.write", fails)
     model.update_cost("one", [4.0, 5.0])
     assert session.solve().objective == pytest.approx(5.0)
     session._recorder.writer.drain()  # type: ignore[union-attr]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from copter.errors import SnapshotError
+from copter.runtime.errors import SnapshotError
 from copter.storage.encoding import Reader
 from copter.storage.files import PathLike
-from copter.tape.layout import (
+from copter.storage.tape.layout import (
     BASE,
     DIGEST,
     FORMAT,
@@ -38,7 +38,7 @@ class Record:
     Attributes
     ----------
     kind : bytes
-        Kind of record, see :mod:`copter.tape.layout`.
+        Kind of record, see :mod:`copter.storage.tape.layout`.
     stream : int
         The session's number.
     round : int

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from copter.errors import SnapshotError
-from copter.tape.reader import TapeReader
+from copter.runtime.errors import SnapshotError
+from copter.storage.tape.reader import TapeReader
 from copter.verify import verify
 from copter.verify.program import HEAD, Unusable
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from copter import verify
 from copter.storage.encoding import encode
-from copter.tape import Record, TapeReader, TapeWriter
+from copter.storage.tape import Record, TapeReader, TapeWriter
 
 TRIES = 10_000  # of lies in a row; those that are none are not told
 BETTER = 1e-6  # relative, by which a bound or an objective is moved
