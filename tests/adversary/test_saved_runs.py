@@ -14,15 +14,17 @@ import pytest
 
 import copter
 from copter import Settings
+from copter.runtime.settings import Internals
 from copter.storage.encoding import Reader, encode
 from copter_frontends.cli.saving import RunInputs, RunNote
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, SimulationError, load_run
 from copter_frontends.simulator.rebuilt_objects import Rebuilder, array_from
-from copter_frontends.simulator.saved_classes import SavedClasses
+from copter_frontends.simulator.saved_classes import SETTINGS, SavedClasses
 from copter_frontends.simulator.saved_objects import Flattener, _plain_array
 from copter_frontends.simulator.saved_run import PICKLES, RUN, save_run
+from copter_frontends.simulator.saved_tables import packed
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
 
 
@@ -321,9 +323,17 @@ def test_an_array_of_records_is_saved_by_its_fields() -> None:
         array_from(fields)
 
 
-def test_a_run_saved_when_the_settings_lay_elsewhere_still_finds_them() -> None:
-    assert SavedClasses().of("copter.settings:Settings") is Settings
-    assert SavedClasses().of("copter.runtime.settings:Settings") is Settings
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_runs_saved_before_are_found(name: str) -> None:
+    """They were an object by attributes, with what is internal today among these."""
+    values = {"tolerance": 1e-4, "presolve": False, "threads": 2}
+    found = Rebuilder(packed([("object", name, list(values), list(values.values()))], [0]), SavedClasses(), 1000)
+    assert found.rebuild() == Settings(tolerance=1e-4, threads=2, internals=Internals(presolve=False))
+
+
+def test_settings_come_back_with_what_is_internal() -> None:
+    settings = Settings(threads=2, internals=Internals(purify=False, hand_over_s=3.0))
+    assert again([settings, settings]) == [settings, settings]
 
 
 def test_the_note_of_a_saved_run_has_the_fields_that_files_have() -> None:

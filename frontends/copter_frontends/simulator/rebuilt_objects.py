@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from copter import Session, Template
+from copter import Session, Settings, Template
 from copter.session.session import restored
 from copter.session.state import model_from
 from copter_frontends.simulator.errors import SimulationError
-from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of
+from copter_frontends.simulator.saved_classes import SETTINGS, SavedClasses, function_of, method_of
 from copter_frontends.simulator.saved_objects import BITS, FACTORIES, MAPPINGS, PLAIN_KINDS, SPARSE, slots_of
 from copter_frontends.simulator.saved_tables import Node, unpacked
 
@@ -80,7 +80,7 @@ class Rebuilder:
     def _begin(self, node: Node) -> Any:
         """Create an empty object, so that others can refer to it; sessions are created complete."""
         kind = node[0]
-        if kind == "object":
+        if kind == "object" and node[1] not in SETTINGS:
             return object.__new__(self._class(node[1])[0])
         if kind == "dict object":
             return dict.__new__(self._class(node[1])[0])
@@ -98,6 +98,8 @@ class Rebuilder:
             self.made[number] = LEAVES[kind](node)
         elif kind in EMPTY:
             FILL[kind](made, self._values(items))
+        elif kind == "object" and node[1] in SETTINGS:
+            self.made[number] = Settings.saved(dict(zip(node[2], self._values(items), strict=True)))
         elif kind == "object":
             self._fill_object(made, node[1], node[2], self._values(items))
         elif kind == "dict object":
@@ -222,4 +224,5 @@ LEAVES: dict[str, Callable[[Node], Any]] = {
     "function": lambda node: function_of(node[1]),
     "complex": lambda node: complex(node[1], node[2]),
     "bytearray": lambda node: bytearray(node[1]),
+    "settings": lambda node: Settings.saved(node[1]),
 }

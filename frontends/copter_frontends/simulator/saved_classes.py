@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from copter import Settings, Status
+from copter import Status
 from copter_frontends.simulator.errors import SimulationError
 
 FUNCTIONS = {"copter_frontends.policy_kit.can_run:anywhere"}
@@ -24,9 +24,10 @@ METHODS = {
 }
 """Methods of objects of the run that a policy keeps as attributes."""
 
-_ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)} | {
-    "copter.settings:Settings": Settings  # where it was before
-}
+SETTINGS = ("copter.runtime.settings:Settings", "copter.settings:Settings")
+"""Names under which files before this one have the engine's settings as an object; today they are plain values."""
+
+_ENGINE = {f"{Status.__module__}:{Status.__name__}": Status}
 _NAME = re.compile(r"(copter_(?:frontends|papers|serve)(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
 _COMMAND_LINES = ("copter_frontends.cli", "copter_serve.commands")
 _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")

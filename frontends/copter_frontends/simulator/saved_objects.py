@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from copter import Model, Session, Template
+from copter import Model, Session, Settings, Template
 from copter.session.state import model_state
 from copter.storage.encoder import CODES
 from copter_frontends.simulator.errors import SimulationError
@@ -36,6 +36,7 @@ BITS: dict[str, Callable[[], np.random.BitGenerator]] = {
 }
 SPARSE = {kind.__name__: kind for kind in (sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix)}
 PLAIN_KINDS = "biufcSUmM"  # dtype kinds of arrays without objects
+OF_THE_ENGINE = (Session, Model, Template, Settings)  # they are written as the engine writes them
 LONG = 16  # a list of at least this many numbers is an array in the file
 INT64 = range(-(2**63), 2**63)
 
@@ -144,6 +145,8 @@ class Flattener:
             self._sessions[id(value.model)] = number
             _, (_, values, _, model) = value.__reduce__()
             return ("session", {**values, "model": model_state(model)}), None
+        if kind is Settings:
+            return ("settings", value.plain()), None
         if kind is Model:
             self._models[id(value)] = (number, value)
             return ("model",), None
@@ -167,7 +170,7 @@ class Flattener:
     def _plain_parts(self, kind: type) -> tuple[Node, Callable[[object], tuple[Any, ...]]] | None:
         """Return, for a class whose objects have slots alone, how a node begins, and what reads the slots at once."""
         names = slots_of(kind)
-        if len(names) < 2 or kind.__dictoffset__ or kind in (Session, Model, Template) or _own_state(kind) is not None:
+        if len(names) < 2 or kind.__dictoffset__ or kind in OF_THE_ENGINE or _own_state(kind) is not None:
             return None
         if issubclass(kind, Enum | tuple | list | dict | set | frozenset | str | bytes | int | float | np.ndarray):
             return None
