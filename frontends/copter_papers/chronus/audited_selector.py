@@ -51,7 +51,8 @@ class AuditedSelector(Selector):
         """Do :meth:`.Selector.cycle` and record the broken promises."""
         begins = bool(knobs.get("begins", args[2] if len(args) > 2 else True))
         aside = knobs.get("aside", args[6] if len(args) > 6 else None)
-        records = [record for record in self.book.planned(first, begins, self.book.ending()) if record.promised >= 0]
+        planned = self.book.table.at(self.book.planned(first, begins, self.book.ending()))
+        records = [record for record in planned if record.promised >= 0]
         horizon = self.book.most_leases(first)
         capacity = self._capacity(gpus, horizon, aside, self.book.promised_gpus(len(gpus), first, horizon))
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)

@@ -13,8 +13,19 @@ from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
 from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
+from copter_frontends.policies.chronus.option_kernel import PlanTime, options_in_time
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options, jobs_and_leases
 from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
+from copter_frontends.policies.chronus.record_table import (
+    MODE,
+    OPTION,
+    OPTIONS,
+    PROMISED,
+    REACH,
+    SHARE,
+    STEP,
+    RecordTable,
+)
 from copter_frontends.policy_kit.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
 
@@ -248,6 +259,8 @@ class SloBook:
     ----------
     records : dict of job id to SloRecord
         In order of arrival.
+    table : RecordTable
+        What each round reads of them, as arrays.
     version : (int, int)
         Number of plans stored, and of changes to promised jobs' leases since the last plan.
     """
@@ -255,6 +268,7 @@ class SloBook:
     def __init__(self, grid: LeaseGrid) -> None:
         self.grid = grid
         self.records: dict[str, SloRecord] = {}
+        self.table = RecordTable()
         self._plans = 0
         self._changed: list[str] = []  # jobs whose leases have changed since the last plan was stored
         self._nearly: dict[str, None] = {}  # jobs of which nearly all is over in some mode
@@ -270,27 +284,40 @@ class SloBook:
         plans, count = version
         return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
-    def consider(self, record: SloRecord) -> None:
-        """Add a job; the next cycle decides about it."""
-        self.records[record.job.id] = record
-        self.progressed(record, record.done)
+    def consider(self, records: Sequence[SloRecord]) -> None:
+        """Add jobs; the next cycle decides about them."""
+        for record in records:
+            self.records.pop(record.job.id, None)
+            self.records[record.job.id] = record
+            self._note_nearly(record)
+        self.table.add(records)
 
     def remove(self, job_id: str) -> None:
         """Delete a job, if known, and free its leases."""
         record = self.records.pop(job_id, None)
         self._nearly.pop(job_id, None)
-        if record is not None and record.promised >= 0:
+        if record is None:
+            return
+        self.table.remove(job_id)
+        if record.promised >= 0:
             self._changed.append(job_id)
             self._note(record, record.leases, -1)
 
     def progressed(self, record: SloRecord, done: Floats) -> None:
         """Store how much of a job's time is over in each mode."""
         record.done = done
-        short_s = min([mode.total_s for mode in record.modes], default=np.inf)
-        self._note_nearly(record, (len(done) and done.max() >= NEARLY) or short_s * (1.0 - NEARLY) <= SAME_S)
+        self.table.progressed(record)
+        self._note_nearly(record)
 
-    def _note_nearly(self, record: SloRecord, nearly: bool) -> None:
+    def promised(self, record: SloRecord) -> None:
+        """Promise a job the deadline that its leases meet."""
+        record.promised = record.step
+        self.table.changed(record.job.id)
+
+    def _note_nearly(self, record: SloRecord) -> None:
         """Note whether a job may have ended; one that is not here any more is left out."""
+        done, short_s = record.done, min([mode.total_s for mode in record.modes], default=np.inf)
+        nearly = (len(done) and done.max() >= NEARLY) or short_s * (1.0 - NEARLY) <= SAME_S
         if nearly and self.records.get(record.job.id) is record:
             self._nearly[record.job.id] = None
         else:
@@ -298,33 +325,23 @@ class SloBook:
 
     def progress_of(self, progress: Mapping[str, float]) -> None:
         """Store how much of their time is over for jobs with this progress; jobs that are not here are left out."""
-        known = self.records.get
-        alike: dict[int, tuple[list[SloRecord], list[float]]] = {}
-        for job_id, share in progress.items():
-            record = known(job_id)
-            if record is not None:
-                group = alike.get(id(record.times))
-                if group is None:
-                    group = alike[id(record.times)] = [], []
-                group[0].append(record)
-                group[1].append(share)
-        for records, shares in alike.values():
-            done = records[0].times.done_of(np.array(shares))
-            for record, own in zip(records, done, strict=True):
-                record.done = own
+        rows = np.array([row for row in map(self.table.rows.get, progress) if row is not None], dtype=np.int64)
+        if not len(rows):
+            return
+        here = self.table.rows.__contains__
+        share = np.array([done for job_id, done in progress.items() if here(job_id)])
+        for own, times in self.table.alike(rows):
+            done = times.done_of(share[own])
+            records = self.table.at(rows[own])
+            for record, each in zip(records, done, strict=True):
+                record.done = each
+            self.table.put_shares(rows[own], done)
             for at in np.flatnonzero((done >= NEARLY).any(axis=1)).tolist():
                 self._nearly[records[at].job.id] = None
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Return the jobs that have a lease."""
-        found = []
-        for record in self.records.values():
-            leases = record.leases
-            if len(leases):
-                first = leases.item(0)
-                if first == lease or (first < lease and record.has_lease(lease)):
-                    found.append(record)
-        return found
+        return self.table.at(self.table.holders(lease))
 
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """Return the promised GPUs in each lease from `first` on, (types, leases)."""
@@ -350,13 +367,13 @@ class SloBook:
 
     def most_leases(self, first: int) -> int:
         """Return the number of leases from `first` to the lease of the last deadline of all jobs."""
-        last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
+        last_s = float(self.table.last_s(self.table.every).max(initial=-np.inf))
         return self.horizon(last_s, first) if last_s > -np.inf else 1
 
     @property
     def end(self) -> int:
         """Return the number after the last lease that any job has; 0 without leases."""
-        return max([int(r.leases[-1]) + 1 for r in self.records.values() if len(r.leases)], default=0)
+        return self.table.end
 
     def horizon(self, last_s: float, first: int) -> int:
         """Return the number of leases from `first` to the lease that contains a time."""
@@ -364,9 +381,14 @@ class SloBook:
 
     def lose(self, record: SloRecord, lease: int) -> None:
         """Remove one lease from a job."""
-        self._changed.append(record.job.id)
+        self._note_change(record)
         self._note(record, record.leases[record.leases == lease], -1)
         record.leases = record.leases[record.leases != lease]
+
+    def _note_change(self, record: SloRecord) -> None:
+        """Note that a job's leases change."""
+        self._changed.append(record.job.id)
+        self.table.changed(record.job.id)
 
     def only_ends(self, record: SloRecord) -> bool:
         """Return whether a promised job has reported that its work is done, so that it needs no leases."""
@@ -388,20 +410,25 @@ class SloBook:
     def free_ahead(self, record: SloRecord, first: int) -> None:
         """Remove all leases from `first` on from a job."""
         if len(record.leases) and record.leases[-1] >= first:
-            self._changed.append(record.job.id)
+            self._note_change(record)
             self._note(record, record.leases[record.leases >= first], -1)
             record.leases = record.leases[record.leases < first]
 
-    def planned(self, first: int, begins: bool, ending: Iterable[SloRecord]) -> list[SloRecord]:
-        """Return the jobs that need leases from `first` on.
+    def planned(self, first: int, begins: bool, ending: Iterable[SloRecord]) -> Ints:
+        """Return the rows of the jobs that need leases from `first` on.
 
         Jobs whose work is done (`ending`) need none, nor do jobs whose last lease is the one before `first`.
         """
-        over = {record.job.id for record in ending}
-        records = [record for job_id, record in self.records.items() if job_id not in over]
+        rows = self.table.every
+        over = [self.table.rows.get(record.job.id, -1) for record in ending]  # a job told that it was late has gone
+        rows = rows[~np.isin(rows, over)] if over else rows
         if begins:
-            return records
-        return [r for r in records if not len(r.leases) or r.leases.item(-1) >= first or not r.has_lease(first - 1)]
+            return rows
+        lease, owner = self.table.leases(rows)
+        last = np.zeros(len(rows), dtype=np.bool_)
+        last[owner[lease == first - 1]] = True
+        last[owner[lease >= first]] = False
+        return rows[~last]
 
     def options(
         self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool, now: Now | None = None
@@ -412,62 +439,68 @@ class SloBook:
         jobs follows from their progress. With `now`, all these jobs may also use the rest of the current lease, in
         modes for which GPUs are free.
         """
-        promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:
             return Options.of((), ())
-        job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
-        table = np.concatenate([record.table for record in records])
-        if now is not None:
-            fits = now.free[table[:, 1].astype(np.int64)] >= table[:, 2]
-            job, table = job[fits], table[fits]
-        modes = np.array([len(record.modes) for record in records])
-        begins_at = np.cumsum(modes) - modes
-        left = 1.0 - np.concatenate([record.done for record in records])
-        mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
-        restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[begins_at[job] + mode]
-        possible = (promised[job] < 0) | (step <= promised[job])
-        if now is not None:
-            ends_s = now.begins_s + restart_s + left_s
-            possible &= (restart_s < now.seconds) & (table[:, 5] >= np.minimum(ends_s, now.begins_s + now.seconds))
-            left_s = np.maximum(left_s - (now.seconds - restart_s), 0.0)
-        need = self.grid.needed_by(left_s, restart_s, least=int(now is None))
-        last = self.grid.ends_by(table[:, 5], left_s, need, restart_s)
-        if not begins:
-            lease, owner = leases_of(records)
-            holds = np.bincount(owner[lease == first - 1], minlength=len(records)) > 0
-        if not begins and holds.any():
-            own = np.array([record.mode for record in records])
-            ahead = np.bincount(owner[lease >= first], minlength=len(records))
-            need = np.where(holds[job], ahead[job], need)
-            possible &= ~holds[job] | (mode == own[job])
-            had = np.array([record.step for record in records]), np.array([record.reach for record in records])
-            # the progress that the current lease gives a job is not known yet
-            whole = self.grid.ended_by_all(table[:, 5])
-            last = np.where(holds[job], np.where(step == had[0][job], had[1][job], whole), last)
-        last = np.minimum(np.maximum(last - first, -1 if now is None else 0), horizon)
-        keep = np.flatnonzero(possible & (need >= int(now is None)) & (need <= last))
-        job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
-        return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
+        facts = [(record.promised, record.mode, record.step, record.reach) for record in records]
+        sizes = np.array([(len(record.table), len(record.modes)) for record in records], dtype=np.int64).T
+        begin, shares_at = (np.cumsum(each) - each for each in sizes)
+        return self._options(
+            PlanTime(first, horizon, self.grid.lease_s, self.grid.restart_s, *_rest_of(now)),
+            NO_LEASES if now is None else now.free,
+            (begin, sizes[0], np.concatenate([record.table for record in records])),
+            (shares_at, np.concatenate([record.done for record in records])),
+            np.array(facts, dtype=np.int64).T,
+            None if begins else leases_of(records),
+        )
+
+    def options_of_rows(self, rows: Ints, first: int, horizon: int, begins: bool) -> Options:
+        """Do :meth:`options` for the jobs in these rows of the table, in order of arrival."""
+        numbers, table = self.table.numbers(rows), self.table
+        return self._options(
+            PlanTime(first, horizon, self.grid.lease_s, self.grid.restart_s, *_rest_of(None)),
+            NO_LEASES,
+            (numbers[OPTION], numbers[OPTIONS], table.options),
+            (numbers[SHARE], table.shares),
+            numbers[PROMISED : REACH + 1],
+            None if begins else table.leases(rows),
+        )
 
     @staticmethod
-    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
-        """Return promised jobs' needed leases from `first` on, as arguments of :meth:`.Draft.put_leases`."""
-        jobs = np.flatnonzero(options.must)
-        mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
-        mode[jobs] = [records[job].mode for job in jobs.tolist()]
-        step[jobs] = [records[job].step for job in jobs.tolist()]
-        rows = np.flatnonzero((options.mode == mode[options.job]) & (options.step == step[options.job]))
-        mine = [records[job].leases for job in options.job[rows].tolist()]
-        at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
-        lease = np.concatenate([NO_LEASES, *mine]) - first
-        ahead = (lease >= 0) & (lease < horizon)
-        at, lease = at[ahead], lease[ahead]
-        count = np.bincount(at, minlength=len(rows))
-        number = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
-        needed = number < options.need[rows][at]
-        return rows, at[needed], lease[needed]
+    def _options(
+        when: PlanTime,
+        free: Ints,
+        table: tuple[Ints, Ints, Floats],
+        shares: tuple[Ints, Floats],
+        told: Ints,
+        leases: tuple[Ints, Ints] | None,
+    ) -> Options:
+        """Return the options of jobs from their arrays, as :func:`.options_in_time` takes them."""
+        jobs = told.shape[1]
+        holds, ahead = np.zeros(jobs, dtype=np.bool_), np.zeros(jobs, dtype=np.int64)
+        if leases is not None:
+            lease, owner = leases
+            holds[owner[lease == when.first - 1]] = True
+            ahead = np.bincount(owner[lease >= when.first], minlength=jobs)
+        columns, value = options_in_time(when, free, *table, *shares, *np.ascontiguousarray(told), holds, ahead)
+        return Options(*columns, value, told[PROMISED] >= 0)
 
-    def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
+    def incumbent(self, rows: Ints, options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """Return promised jobs' needed leases from `first` on, as arguments of :meth:`.Draft.put_leases`."""
+        numbers = self.table.numbers(rows)
+        mode, step = (np.where(options.must, numbers[each], -1)[options.job] for each in (MODE, STEP))
+        chosen = np.flatnonzero((options.mode == mode) & (options.step == step))
+        place = np.full(options.jobs, -1, dtype=np.int64)
+        place[options.job[chosen]] = np.arange(len(chosen))
+        lease, owner = self.table.leases(rows)
+        at, lease = place[owner], lease - first
+        ahead = (at >= 0) & (lease >= 0) & (lease < horizon)
+        at, lease = at[ahead], lease[ahead]
+        count = np.bincount(at, minlength=len(chosen))
+        number = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+        needed = number < options.need[chosen][at]
+        return chosen, at[needed], lease[needed]
+
+    def give(self, rows: Ints, draft: Draft, first: int, keep: bool) -> None:
         """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
         number, lease = jobs_and_leases(draft.taken)
@@ -476,26 +509,19 @@ class SloBook:
             self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
         lease += first
         if keep:
-            had, owner = leases_of(records)
+            had, owner = self.table.leases(rows)
             had, owner = had[had < first], owner[had < first]
             number, lease = np.concatenate((owner, number)), np.concatenate((had, lease))
             order = np.argsort(number, kind="stable")
             number, lease = number[order], lease[order]
-        ends = np.searchsorted(number, np.arange(1, len(records) + 1)).tolist()
-        rows, has = draft.row, draft.row >= 0
-        modes, steps, reach = (
-            np.where(has, column[rows] if len(column) else -1, -1).tolist()
-            for column in (draft.options.mode, draft.options.step, draft.options.last + first)
-        )
-        begin = 0
-        for record, end, mode, step, last in zip(records, ends, modes, steps, reach, strict=True):
-            record.leases, begin = lease[begin:end], end
-            if mode >= 0:
-                record.mode, record.step, record.reach = mode, step, last
+        options, own = draft.options, draft.row
+        columns = (options.mode, options.step, options.last + first)
+        plan = [np.where(own >= 0, each[own] if len(each) else -1, -1) for each in columns]
+        self.table.give(rows, lease, number, np.array(plan, dtype=np.int64).reshape(3, -1))
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
         """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay."""
-        self._changed.append(record.job.id)
+        self._note_change(record)
         row = int(draft.row[number])
         before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
         self._note(record, record.leases[record.leases >= first], -1)
@@ -514,14 +540,20 @@ class SloBook:
         parts = np.split(lease, np.cumsum(given.taken.sum(axis=1))[:-1])
         columns = (given.mode.tolist(), given.step.tolist(), (given.last + first).tolist())
         for record, own, mode, step, reach in zip(given.records, parts, *columns, strict=True):
-            self._changed.append(record.job.id)
+            self._note_change(record)
             record.leases, record.mode, record.step, record.reach = own, mode, step, reach
 
     def give_rest(self, record: SloRecord, now: Now) -> None:
         """Give a job the rest of the current lease, before its other leases."""
         rest = np.array([now.lease], dtype=np.int64)
         record.leases, record.joined_s = np.append(rest, record.leases), now.begins_s
+        self.table.changed(record.job.id)
         self._note(record, rest)
+
+
+def _rest_of(now: Now | None) -> tuple[bool, float, float]:
+    """Return whether jobs use the rest of a lease, when it begins, and its seconds."""
+    return (False, 0.0, 0.0) if now is None else (True, now.begins_s, now.seconds)
 
 
 def leases_of(records: Sequence[SloRecord]) -> tuple[Ints, Ints]:

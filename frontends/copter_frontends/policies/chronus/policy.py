@@ -485,8 +485,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         ]
         records = SloRecord.of_many(known)
         if self.lease.number < 0:
-            for record in records:
-                self.book.consider(record)
+            self.book.consider(records)
             self.last_admission = Admission(records[-1].job.id, Standing.WAITING)
             return
         first = self.grid.lease_at(self._now_s) + 1

@@ -161,35 +161,33 @@ class Selector:
             GPUs of each type that only leases already promised may use.
         """
         ending = self._see_ends(now_s, first)
-        records = self.book.planned(first, begins, ending)
+        rows, table = self.book.planned(first, begins, ending), self.book.table
         horizon = self.book.most_leases(first)
         promised = None if aside is None or not aside.any() else self.book.promised_gpus(len(gpus), first, horizon)
         capacity = self._capacity(gpus, horizon, aside, promised)
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
-        options = self.book.options(records, first, horizon, begins)
+        options = self.book.options_of_rows(rows, first, horizon, begins)
         begun = time.perf_counter()
-        draft = self._filled(records, options, capacity, first, not fresh, time_limit_s)
-        draft, bound, solution = self._improved(records, options, capacity, first, draft, fresh, time_limit_s, solved)
+        draft = self._filled(rows, options, capacity, first, not fresh, time_limit_s)
+        draft, bound, solution = self._improved(rows, options, capacity, first, draft, fresh, time_limit_s, solved)
         if fresh:
             left = time_limit_s - (time.perf_counter() - begun)
             draft, bound = exact_plan(options, capacity, draft, bound, left)
         ended = begun if solution is None else self._ended
         if begins:
-            self._left_shift(records, draft, running, queue)
-        self.book.give(records, draft, first, keep=not begins)
-        past = 0.0
-        if len(records) < len(self.book.records):
-            planned = set(map(id, records))
-            past = sum([r.value for r in self.book.records.values() if id(r) not in planned])
-        self._decide(records, draft, now_s, fresh)
+            self._left_shift(table.at(rows), draft, running, queue)
+        self.book.give(rows, draft, first, keep=not begins)
+        every = table.every
+        past = sum(table.values(every[~np.isin(every, rows)]).tolist())
+        self._held = HeldLeases.of_draft(table.at(rows), draft, self.book, first)
+        self._decide(rows, draft, now_s, fresh)
         self.gpus_lost, self._failed = False, 0
-        self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
 
     def _improved(
         self,
-        records: list[SloRecord],
+        rows: Ints,
         options: Options,
         capacity: Ints,
         first: int,
@@ -209,7 +207,7 @@ class Selector:
         gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
         if not fresh or bound - draft.reward <= gap * bound:
             return draft, bound, None
-        names = [record.job.id for record in records]
+        names = [record.job.id for record in self.book.table.at(rows)]
         solution = self.formulation.solve(
             options, capacity, start, draft, time_limit_s, gap=gap, names=names, first=first
         )
@@ -234,8 +232,7 @@ class Selector:
         the last plan, as often as the shim allows; the next plan decides about the jobs after these. Returns the answer
         to the last job.
         """
-        for record in records:
-            self.book.consider(record)
+        self.book.consider(records)
         answer = Admission(records[-1].job.id, records[-1].standing)
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
             return answer  # GPUs were lost: the next plan decides which promises are kept
@@ -298,7 +295,7 @@ class Selector:
 
     def _promise(self, record: SloRecord, now_s: float) -> None:
         """Store the promise of an admitted job and notify its user."""
-        record.promised = record.step
+        self.book.promised(record)
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
 
     @staticmethod
@@ -315,7 +312,7 @@ class Selector:
 
     def _filled(
         self,
-        records: list[SloRecord],
+        rows: Ints,
         options: Options,
         capacity: Ints,
         first: int,
@@ -326,7 +323,7 @@ class Selector:
         leases.
         """
         draft = Draft(options, capacity)
-        draft.put_leases(*self.book.incumbent(records, options, first, capacity.shape[1]))
+        draft.put_leases(*self.book.incumbent(rows, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
         possible = np.diff(options.rows_of()) > 0
         for must in (True, False):
@@ -385,17 +382,17 @@ class Selector:
                 self._tell(record, Standing.DEMOTED, now_s, "its deadline is over, and it has not ended")
         return ending
 
-    def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
+    def _decide(self, rows: Ints, draft: Draft, now_s: float, fresh: bool) -> None:
         """Give and break promises, with a notice for each."""
-        for number, record in enumerate(records):
-            if draft.row[number] >= 0:
-                if record.promised < 0:
-                    record.promised = record.step
-                    self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
-            elif record.promised >= 0:
+        has, had = draft.row >= 0, draft.options.must
+        asked = np.flatnonzero((has & ~had) | (~has & (had | fresh)))
+        for number, record in zip(asked.tolist(), self.book.table.at(rows[asked]), strict=True):
+            if has[number]:
+                self._promise(record, now_s)
+            elif had[number]:
                 record.leases = NO_LEASES
                 self._tell(record, Standing.DEMOTED, now_s, GPUS_LOST if self.gpus_lost else SLOWER)
-            elif fresh:
+            else:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "no leases are left that meet one of its deadlines")
 
     def _tell(self, record: SloRecord, standing: Standing, now_s: float, reason: str) -> None:
