@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 Shares = tuple[tuple[str, int], ...]
 
@@ -81,6 +81,27 @@ class FreeGpus:
                 free[node] = had + gpus
                 by_free[had + gpus][node] = None
 
+    def give_all(self, many: Iterable[Shares]) -> None:
+        """Do :meth:`give` for many shares, one after the other: each node changes once."""
+        self._change({node: gpus for node, gpus in _summed(many).items() if node in self._free})
+
+    def short_of_all(self, many: Iterable[Shares]) -> bool:
+        """Whether many shares are not free together."""
+        free = self._free
+        return any(free.get(node, -1) < gpus for node, gpus in _summed(many).items())
+
+    def take_all(self, many: Iterable[Shares]) -> None:
+        """Do :meth:`take` for many shares, one after the other: each node changes once."""
+        self._change({node: -gpus for node, gpus in _summed(many).items()})
+
+    def _change(self, more: Mapping[str, int]) -> None:
+        free, by_free = self._free, self._by_free
+        for node, gpus in more.items():
+            had = free[node]
+            del by_free[had][node]
+            free[node] = had + gpus
+            by_free[had + gpus][node] = None
+
     def touch(self, shares: Shares) -> None:
         """Return these GPUs and take them again: among nodes with equally many free GPUs, theirs come last."""
         for node, _ in shares:
@@ -137,3 +158,12 @@ class FreeGpus:
                 shares.append((node, min(free, left)))
                 left -= shares[-1][1]
         return tuple(sorted(shares)) if left == 0 else None
+
+
+def _summed(many: Iterable[Shares]) -> dict[str, int]:
+    """Return the GPUs of many shares by node, in the order in which the nodes have their last share."""
+    total = dict[str, int]()
+    for shares in many:
+        for node, gpus in shares:
+            total[node] = total.pop(node, 0) + gpus
+    return total

@@ -102,12 +102,28 @@ class NodeInventory:
 
     def give_all(self, allocations: Iterable[Allocation]) -> None:
         """Do :meth:`give` for many allocations, one after the other."""
-        give = {kind: free.give for kind, free in self._free.items()}
+        for kind, shares in self._shares_of(allocations).items():
+            self._free[kind].give_all(shares)
+
+    def take_together(self, allocations: Iterable[Allocation]) -> bool:
+        """Do :meth:`take` for many allocations, one after the other, if all their GPUs are free; return whether."""
+        of_kind = self._shares_of(allocations)
+        if any(self._free[kind].short_of_all(shares) for kind, shares in of_kind.items()):
+            return False
+        for kind, shares in of_kind.items():
+            self._free[kind].take_all(shares)
+        return True
+
+    def _shares_of(self, allocations: Iterable[Allocation]) -> dict[str, list[Shares]]:
+        """Return the nodes of many allocations by GPU type."""
+        result: dict[str, list[Shares]] = {kind: [] for kind in self._free}
         for allocation in allocations:
             if allocation.mixture:
-                self.give(allocation)
+                for kind, nodes in self._by_type(allocation):
+                    result[kind].append(nodes)
             else:
-                give[allocation.gpu_type](allocation.nodes)
+                result[allocation.gpu_type].append(allocation.nodes)
+        return result
 
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter_frontends.policies.chronus.expected_demand import compiled, note_demand, reward_lost
+from copter_frontends.policies.chronus.lease_room import largest_in, take_in
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
 
 CAUTION = 0.4  # a promise may cost future jobs at most this share of the job's reward (C6)
@@ -195,7 +196,9 @@ def answer_in_turn(
     now_first: Ints,
     now_table: Ints,
     now_value: Floats,
-    now_free: Ints,
+    now_left: Ints,
+    counts: Ints,
+    sizes: Ints,
     use: Ints,
     free: Ints,
     gpus: Ints,
@@ -212,8 +215,7 @@ def answer_in_turn(
 ) -> int:
     """Answer jobs from `begin` on; return the number of the first job not answered.
 
-    The pass stops after a job that joins the current lease, because the caller then finds out what is left of it, and
-    after a job for which other jobs' leases would have to be moved, which the caller does.
+    The pass stops after a job for which other jobs' leases would have to be moved, which the caller does.
 
     Parameters
     ----------
@@ -228,8 +230,12 @@ def answer_in_turn(
         Leases to the last deadline of each job: scarcity is that of these.
     best : float64 array (jobs,)
         Reward of each job's first deadline.
-    now_free : int64 array (types,)
-        GPUs that are free in the rest of the current lease.
+    now_left : int64 array (types,)
+        GPUs that are not promised in the rest of the current lease; changed.
+    counts : int64 array (types, GPUs of the largest node + 1)
+        Nodes by their free GPUs in it (:class:`.LeaseRoom`); changed.
+    sizes : int64 array (types,)
+        GPUs of a node.
     use, free : int64 arrays (types, leases)
         GPUs promised and free; changed with each promise.
     gpus : int64 array (types,)
@@ -252,6 +258,9 @@ def answer_in_turn(
     """
     kinds, jobs = free.shape[0], len(job_first) - 1
     dear, flat = np.ones(kinds), np.ones(kinds)
+    now_free = now_left.copy()
+    for kind in range(kinds):
+        now_free[kind] = min(now_left[kind], largest_in(counts[kind], sizes[kind]))
     order = np.empty(max(table.shape[0], now_table.shape[0]) + 1, dtype=np.int64)
     known.roomy[:], known.summed[:] = 0, 0
     for job in range(begin, jobs):
@@ -307,5 +316,8 @@ def answer_in_turn(
         _forget(known, option[KIND], earliest)
         answer[job], given[job] = (AT_ONCE, joins) if joins >= 0 else (PLACED, row)
         if joins >= 0:
-            return job + 1
+            kind, size = option[KIND], option[GPUS]
+            now_left[kind] -= size
+            take_in(counts[kind], sizes[kind], size)
+            now_free[kind] = min(now_left[kind], largest_in(counts[kind], sizes[kind]))
     return jobs

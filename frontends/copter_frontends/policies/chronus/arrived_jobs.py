@@ -59,27 +59,31 @@ class ArrivedJobs:
     def rest(self, now: Now | None) -> None:
         """Note what is left of the current lease, which is no more than before."""
         if self.now is not None:
-            self.now = replace(self.now, free=np.zeros_like(self.now.free)) if now is None else now
+            self.now = replace(self.now, left=np.zeros_like(self.now.left)) if now is None else now
 
     def answer(
         self, begin: int, use: Ints, free: Ints, gpus: Ints, may_move: int, demand: ExpectedDemand | None, now_s: float
     ) -> int:
         """Answer jobs from `begin` on (:func:`.answer_in_turn`); returns the number of the first job not answered."""
-        rest = np.zeros(len(gpus), dtype=np.int64) if self.now is None else self.now.free
+        left, sizes, counts = np.zeros(len(gpus), dtype=np.int64), gpus * 0, np.zeros((len(gpus), 1), dtype=np.int64)
+        if self.now is not None:
+            left, sizes, counts = self.now.left.copy(), self.now.room.sizes, self.now.room.counts.copy()
         seen, fade, age_s, lease_s = NO_DEMAND
         if demand is not None:
             seen, fade, age_s, lease_s = demand.seen, demand.fading(now_s), demand.age_s(now_s), demand.lease_s
         plain, at_once = self._tables
         if self._known is None:
-            sizes = np.concatenate((plain[1][:, GPUS], at_once[1][:, GPUS]))
-            self._known = Known.nothing(sizes, len(gpus), self.horizon, int(np.max(gpus)))
+            asked = np.concatenate((plain[1][:, GPUS], at_once[1][:, GPUS]))
+            self._known = Known.nothing(asked, len(gpus), self.horizon, int(np.max(gpus)))
         end = answer_in_turn(
             begin,
             *plain,
             self.reach,
             self._best,
             *at_once,
-            rest,
+            left,
+            counts,
+            sizes,
             use,
             free,
             np.asarray(gpus, dtype=np.int64),

@@ -11,6 +11,7 @@ import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
+from copter_frontends.policies.chronus.lease_room import LeaseRoom
 from copter_frontends.policies.chronus.mode import Mode
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.option_kernel import PlanTime, options_in_time
@@ -217,14 +218,23 @@ class Now:
         Time of the next plan.
     seconds : float
         Seconds from that time to the end of the lease.
-    free : int64 array (types,)
-        GPUs of the lease that are not promised to any job, at most those of the largest job that fits consolidated.
+    left : int64 array (types,)
+        GPUs of the lease that are not promised to any job.
+    room : LeaseRoom
+        Where they are.
     """
 
     lease: int
     begins_s: float
     seconds: float
-    free: Ints
+    left: Ints
+    room: LeaseRoom
+
+    @property
+    def free(self) -> Ints:
+        """Return the GPUs of each type for one job, which must fit consolidated, (types,)."""
+        largest = [self.room.largest(kind) for kind in range(len(self.left))]
+        return np.minimum(self.left, np.array(largest, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +299,9 @@ class SloBook:
         for record in records:
             self.records.pop(record.job.id, None)
             self.records[record.job.id] = record
-            self._note_nearly(record)
         self.table.add(records)
+        for row in self.table.nearly(records, NEARLY, SAME_S):
+            self._note_nearly(records[row])
 
     def remove(self, job_id: str) -> None:
         """Delete a job, if known, and free its leases."""

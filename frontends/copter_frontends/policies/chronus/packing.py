@@ -4,7 +4,9 @@ chronus.md, C17).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 from copter_frontends.policy_kit import NodeInventory
@@ -42,31 +44,59 @@ def pack_rounded(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, A
         The assigned GPUs are taken from it.
     parcels : sequence of Parcel
     """
-    result: dict[str, Allocation] = {}
     size_of = {kind: nodes.node_gpus(kind) for kind in nodes.types}
-    for *_, parcel in sorted([(not p.stays, -p.taken, p.before is None, p.job_id, p) for p in parcels]):
-        shares = _as_before(nodes, parcel, size_of[parcel.gpu_type])
+    ordered = _in_order(parcels)
+    result = _all_that_stay(nodes, ordered, size_of)
+    for parcel in ordered[len(result) :]:
+        shares = _as_before(parcel, size_of[parcel.gpu_type])
+        if shares is not None and not nodes.has_room(parcel.gpu_type, shares):
+            shares = None
         if shares is None:
             shares = nodes.find(parcel.gpu_type, parcel.taken)
         if shares is None:
             shares = nodes.find(parcel.gpu_type, parcel.gpus, split=True)
         if shares is None:
             continue
-        before = parcel.before
-        if before is not None and shares is before.nodes:
-            whole = before
-        else:
-            whole = Allocation(parcel.gpu_type, sum([gpus for _, gpus in shares]), shares)
+        whole = result[parcel.job_id] = _whole(parcel, shares)
         nodes.take(whole)
-        result[parcel.job_id] = whole
     return result
+
+
+def _in_order(parcels: Sequence[Parcel]) -> list[Parcel]:
+    """Return those that stay first, then by GPUs taken, those that had GPUs first among equals, then by id."""
+    ordered = sorted(parcels, key=itemgetter(0))  # sorts by one key each, the last one first, are the fastest
+    ordered.sort(key=lambda parcel: parcel.before is None)
+    ordered.sort(key=itemgetter(3), reverse=True)
+    ordered.sort(key=itemgetter(5), reverse=True)
+    return ordered
+
+
+def _all_that_stay(
+    nodes: NodeInventory, ordered: Sequence[Parcel], size_of: Mapping[str, int]
+) -> dict[str, Allocation]:
+    """Give the parcels that stay, which come first, their previous nodes at once; none if not all of these are free."""
+    result: dict[str, Allocation] = {}
+    for parcel in takewhile(itemgetter(5), ordered):
+        shares = _as_before(parcel, size_of[parcel.gpu_type])
+        if shares is None:
+            return {}
+        result[parcel.job_id] = _whole(parcel, shares)
+    return result if nodes.take_together(result.values()) else {}
+
+
+def _whole(parcel: Parcel, shares: Shares) -> Allocation:
+    """Return a parcel's GPUs with those that it takes for rounding."""
+    before = parcel.before
+    if before is not None and shares is before.nodes:
+        return before
+    return Allocation(parcel.gpu_type, sum([gpus for _, gpus in shares]), shares)
 
 
 def without_rounding(
     nodes: NodeInventory, parcels: Sequence[Parcel], packed: dict[str, Allocation]
 ) -> dict[str, Allocation]:
     """Free the GPUs that packed parcels take only for rounding, and return what they use."""
-    for parcel in parcels:
+    for parcel in [parcel for parcel in parcels if parcel.taken > parcel.gpus]:
         whole = packed.get(parcel.job_id)
         if whole is not None and whole.gpus > parcel.gpus:
             nodes.give(whole)
@@ -75,14 +105,16 @@ def without_rounding(
     return packed
 
 
-def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None:
-    """Return the job's previous nodes with the GPUs to take; None if they are not free, or if the job may move and was
-    not consolidated.
+def _as_before(parcel: Parcel, size: int) -> Shares | None:
+    """Return the job's previous nodes with the GPUs to take; None if they do not do, or if the job may move and was not
+    consolidated.
     """
     held, taken = parcel.before, parcel.taken
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
     shares = held.nodes
+    if len(shares) == 1 and taken == held.gpus:  # as most are
+        return shares
     spread = len(shares) > -(-taken // size)
     if spread and not parcel.stays:
         return None
@@ -90,7 +122,7 @@ def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None
         shares = tuple([(node, min(taken, size)) for node, _ in shares])
         if sum([gpus for _, gpus in shares]) != taken:
             return None
-    return shares if nodes.has_room(parcel.gpu_type, shares) else None
+    return shares
 
 
 def _used(parcel: Parcel, whole: Allocation) -> Allocation:

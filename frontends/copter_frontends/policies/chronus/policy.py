@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, filterfalse
+from operator import is_not
 from time import perf_counter
 from typing import Any
 
@@ -435,16 +437,18 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then all others."""
-        before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
-        self.nodes.give_all(map(self.held.pop, before))
+        pinned = {job_id: held for job_id, held in self.held.items() if job_id in self.pins} if self.pins else {}
+        before = {job_id: held for job_id, held in self.held.items() if job_id not in pinned} if pinned else self.held
+        self.held = pinned
+        self.nodes.give_all(before.values())
         placed: dict[str, Allocation] = {}
         try:
             placed = self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs)  # takes the nodes
         finally:  # most jobs stay: only what changes is noted
             self.held.update(placed)
-            self.note_gpus([job_id for job_id in before if job_id not in placed], 0)
-            changed = {job_id: given.gpus for job_id, given in placed.items() if (given is not before.get(job_id))}
-            self.note_gpus(changed, list(changed.values()))
+            self.note_gpus(list(filterfalse(placed.__contains__, before)), 0)
+            changed = list(compress(placed, map(is_not, map(before.get, placed), placed.values())))
+            self.note_gpus(changed, [placed[job_id].gpus for job_id in changed])
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job (:class:`.JobModes`)."""
@@ -507,8 +511,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if room is None or self.lease.number != first - 1 or seconds <= self.grid.restart_s:
             return None
         held = self.lease.used + self.lease.pinned_gpus(self.pins, self.jobs) + self.aside()
-        largest = [room.largest(kind) for kind in range(len(self.nodes.types))]
-        return Now(first - 1, begins_s, seconds, np.minimum(self.gpus() - held, largest))
+        return Now(first - 1, begins_s, seconds, self.gpus() - held, room)
 
     def _profile(self, now_s: float) -> None:
         """Run a round of the profiler; jobs whose profile is done are considered from now on."""

@@ -42,7 +42,8 @@ class PresentLease:
         self.records: dict[str, SloRecord] = {}
         self.used: Ints = np.zeros(len(types), dtype=np.int64)
         self._ended = False
-        self._placed: set[str] = set()  # jobs that were placed in this lease and must not move until it ends
+        self._needs: dict[str, tuple[str, int]] = {}  # GPU type and GPUs of each job, in the order of `records`
+        self._parcels: dict[str, Parcel] = {}  # of the jobs that were placed in this lease and must not move in it
         self._reported: set[str] = set()  # jobs that have reported progress since the lease began
 
     def progress_told(self, job_ids: Iterable[str]) -> None:
@@ -55,6 +56,7 @@ class PresentLease:
         if record is not None:
             mode = record.modes[record.mode]
             self.used[mode.kind] -= mode.taken
+            del self._needs[job_id]
         self._reported.discard(job_id)
 
     def drop_without_gpus(self, held: Mapping[str, Allocation]) -> None:
@@ -86,9 +88,9 @@ class PresentLease:
         if lease == self.number and not self._ended and self._all_known():
             return
         if lease > self.number:
-            self._placed.clear()
+            self._parcels.clear()
         self.number, self._ended = max(self.number, lease), False
-        self.records = {}
+        self.records, self._needs = {}, {}
         self.used[:] = 0
         for record in self.book.holders(lease):
             self.join(record)
@@ -101,17 +103,16 @@ class PresentLease:
         """Add a job to the lease."""
         mode = record.modes[record.mode]
         self.records[record.job.id] = record
+        self._needs[record.job.id] = self.types[mode.kind], mode.gpus
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
         """Choose the lease's unpinned jobs that fit into the GPUs `left`, and subtract their GPUs from `left`."""
         result: Wanted = {}
-        for job_id, record in self.records.items():
-            mode = record.modes[record.mode]
-            kind = self.types[mode.kind]
-            if job_id not in pins and mode.gpus <= left[kind]:
-                result[job_id] = (kind, mode.gpus)
-                left[kind] -= mode.gpus
+        for job_id, need in self._needs.items():
+            if job_id not in pins and need[1] <= left[need[0]]:
+                result[job_id] = need
+                left[need[0]] -= need[1]
         return result
 
     def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
@@ -120,14 +121,17 @@ class PresentLease:
         Jobs that have GPUs in this lease stay where they are: a further restart would cost time that their promises
         do not allow for.
         """
-        parcels, types, placed = [], self.types, self._placed
-        for job_id, record in self.records.items():
-            if job_id in wanted:
-                kind, gpus, taken, _, _ = record.modes[record.mode]
-                had = before.get(job_id)
-                parcels.append(Parcel(job_id, types[kind], gpus, taken, had, had is not None and job_id in placed))
-        self._placed = {parcel.job_id for parcel in parcels}
-        return parcels
+        parcels, known = dict[str, Parcel](), self._parcels
+        for job_id in filter(wanted.__contains__, self.records):
+            had, parcel = before.get(job_id), known.get(job_id)
+            if parcel is None or parcel.before is not had or not parcel.stays:
+                kind, gpus = self._needs[job_id]
+                record = self.records[job_id]
+                taken = record.modes[record.mode].taken
+                parcel = Parcel(job_id, kind, gpus, taken, had, had is not None and parcel is not None)
+            parcels[job_id] = parcel
+        self._parcels = parcels
+        return list(parcels.values())
 
     def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], lasting: Iterable[str]) -> Ints:
         """Return the GPUs of each type, minus those of non-preemptible jobs without a lease."""

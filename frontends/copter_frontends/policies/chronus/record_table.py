@@ -76,6 +76,26 @@ class RecordTable:
         self.rows.update((record.job.id, begin + at) for at, record in enumerate(records))
         self._changed.update(dict.fromkeys(range(begin, end)))
 
+    def nearly(self, records: Sequence[SloRecord], share: float, least_s: float) -> list[int]:
+        """Return the positions of the jobs just added of which nearly all, this share, is over in some mode, or of
+        which the rest from there takes at most `least_s`.
+        """
+        numbers = self._numbers[:, len(self.records) - len(records) : len(self.records)]
+        seconds = self.options[numbers[OPTION, 0] : self._used, 3]
+        short = np.full(len(records), np.inf)
+        has = np.flatnonzero(numbers[OPTIONS] > 0)
+        if len(has):
+            short[has] = np.minimum.reduceat(seconds, numbers[OPTION, has] - numbers[OPTION, 0])
+        found = short * (1.0 - share) <= least_s
+        fresh = dict[int, bool]()  # jobs alike of which nothing is done share one array
+        for at, done in enumerate([record.done for record in records]):
+            over = fresh.get(id(done))
+            if over is None:
+                over = fresh[id(done)] = bool(len(done)) and bool(done.max() >= share)
+            if over:
+                found[at] = True
+        return np.flatnonzero(found).tolist()
+
     def remove(self, job_id: str) -> None:
         """Delete a job."""
         row = self.rows.pop(job_id)

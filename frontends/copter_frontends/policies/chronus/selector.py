@@ -245,11 +245,13 @@ class Selector:
             end = batch.answer(begin, use, free, gpus, moves, self.demand, now_s)
             answer = self._give(batch, begin, end, now_s, first)
             record, last = records[end - 1], int(batch.answers[end - 1])
+            joined = [records[begin + at] for at in np.flatnonzero(batch.answers[begin:end] == AT_ONCE).tolist()]
+            if lease is not None and joined:
+                for each in joined:
+                    lease.join(each)
+                batch.rest(lease.now())
             if last == SQUEEZE:
                 answer = self._admit_with_moves(record, now_s, first, gpus, int(batch.reach[end - 1]), aside)
-            elif last == AT_ONCE and lease is not None:
-                lease.join(record)
-                batch.rest(lease.now())
             begin = end
         return answer
 
@@ -257,12 +259,12 @@ class Selector:
         """Store the answers to these arrived jobs; returns the last one."""
         given = batch.given(begin, end)
         self.book.give_new(given, first)
-        if batch.answers[end - 1] == AT_ONCE and batch.now is not None:
-            self.book.give_rest(batch.records[end - 1], batch.now)
         for record, said in zip(batch.records[begin:end], batch.answers[begin:end].tolist(), strict=True):
             if said == TOO_DEAR:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "its leases are worth more to the jobs that come")
             elif said in (PLACED, AT_ONCE):
+                if said == AT_ONCE and batch.now is not None:
+                    self.book.give_rest(record, batch.now)
                 self._promise(record, now_s)
         last = batch.records[end - 1]
         return self._admitted(last, ()) if last.promised >= 0 else Admission(last.job.id, last.standing)
