@@ -24,6 +24,8 @@ class AlikeJobs:
     jobs : sequence of Job
     work : list of float
         Of each job.
+    alike : list of Alike
+        Of each job.
     groups : list of Alike
     group : int64 array (jobs,)
         Number of each job's group.
@@ -37,10 +39,10 @@ class AlikeJobs:
     def __init__(self, jobs: Sequence[Job], modes: JobModes) -> None:
         self.jobs = jobs
         self.work = modes.work_of(jobs)
-        of_jobs = modes.alike_of(jobs)
-        self.groups: list[Alike] = list(dict.fromkeys(of_jobs))
+        self.alike = modes.alike_of(jobs)
+        self.groups: list[Alike] = list(dict.fromkeys(self.alike))
         number = {each: at for at, each in enumerate(self.groups)}
-        self.group: Ints = np.array(list(map(number.__getitem__, of_jobs)), dtype=np.int64)
+        self.group: Ints = np.array(list(map(number.__getitem__, self.alike)), dtype=np.int64)
 
     def whole_s(self) -> Floats:
         """Return the seconds of each job's work on its fastest type, infinite if none can run it, (jobs,)."""

@@ -209,14 +209,19 @@ class JobModes:
         work, gpus, restart_s = self.throughputs.work(job), alike.gpus, alike.restart_s
         return tuple([Mode(kind, gpus, taken, work / rate, restart_s) for kind, taken, rate in alike.ways])
 
-    def ways_of(self, jobs: Sequence[Job]) -> list[tuple[tuple[Mode, ...], ModeTimes]]:
-        """Return :meth:`modes_of` and :meth:`times_of` of each job; what jobs alike share is looked up once."""
+    def ways_of(
+        self, jobs: Sequence[Job], known: tuple[Sequence[Alike], Sequence[float]] | None = None
+    ) -> list[tuple[tuple[Mode, ...], ModeTimes]]:
+        """Return :meth:`modes_of` and :meth:`times_of` of each job; what jobs alike share is looked up once, and not
+        again if :meth:`alike_of` and :meth:`work_of` of these jobs are `known`.
+        """
         if len(self.seen) or self.elastic:
             every = [(job, self.modes_of(job)) for job in jobs]
             return [(modes, self.times_of(job, modes)) for job, modes in every]
         times = dict[int, ModeTimes]()  # by what jobs share: without elastic jobs that is their GPUs on every type
         result = []
-        for job, alike, work in zip(jobs, self.alike_of(jobs), self.work_of(jobs), strict=True):
+        of_jobs, works = (self.alike_of(jobs), self.work_of(jobs)) if known is None else known
+        for job, alike, work in zip(jobs, of_jobs, works, strict=True):
             gpus, restart_s = alike.gpus, alike.restart_s
             modes = tuple([Mode(kind, gpus, taken, work / rate, restart_s) for kind, taken, rate in alike.ways])
             own = times.get(id(alike))

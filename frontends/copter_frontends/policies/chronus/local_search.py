@@ -184,11 +184,14 @@ class _Room:
 
     def _fullest(self, gpus: int) -> str | None:
         """Return the first of the nodes with least room for these GPUs."""
+        nodes, ids = self.nodes, self._ids
         for count in range(gpus, self._size + 1):
-            at = self._pop(count)
-            if at is not None:
-                heappush(self._with[count], at)
-                return self._ids[at]
+            heap = self._with[count]
+            while heap:
+                node = ids[heap[0]]
+                if nodes[node] == count:
+                    return node
+                heappop(heap)
         return None
 
     def _pop(self, count: int) -> int | None:

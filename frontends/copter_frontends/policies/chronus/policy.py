@@ -23,7 +23,7 @@ from copter_frontends.policies.chronus.job_book import (
     Standing,
     require_ahead,
 )
-from copter_frontends.policies.chronus.job_modes import JobModes
+from copter_frontends.policies.chronus.job_modes import Alike, JobModes
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
 from copter_frontends.policies.chronus.lease_model import LeaseModel
 from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
@@ -296,13 +296,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise
         self.spot.add(known)
         self._lasting.update([job.id for job in jobs if not job.preemptible])
-        asked = [(job, reward) for job, reward in zip(jobs, rewards, strict=True) if reward is not None]
-        self.rewards.update((job.id, reward) for job, reward in asked)
-        self.spot.due({job.id: job.submit_s + reward.last_s for job, reward in asked})
+        asked = {at: reward for at, reward in enumerate(rewards) if reward is not None}
+        self.rewards.update((jobs[at].id, reward) for at, reward in asked.items())
+        self.spot.due({jobs[at].id: jobs[at].submit_s + reward.last_s for at, reward in asked.items()})
         if self.profiler is not None:
             profiled = {job.id for job in jobs if self.profiling.submit(job)}
-            asked = [(job, reward) for job, reward in asked if job.id not in profiled]
-        self._consider(asked)
+            asked = {at: reward for at, reward in asked.items() if jobs[at].id not in profiled}
+        alike = [known.alike[at] for at in asked], [known.work[at] for at in asked]
+        self._consider([(jobs[at], reward) for at, reward in asked.items()], alike)
 
     def require_room(self, jobs: Sequence[Job]) -> None:
         """Raise InvalidJobError unless each job's GPUs fit on some type of an empty cluster that can run it."""
@@ -479,11 +480,15 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.edit_log.note(leases.edits)
         self.show(leases.solution, leases.solution_s)
 
-    def _consider(self, asked: Sequence[tuple[Job, StepReward]]) -> None:
-        """Answer jobs at once with leases after the current one; before the first plan, they wait for that plan."""
+    def _consider(
+        self, asked: Sequence[tuple[Job, StepReward]], alike: tuple[list[Alike], list[float]] | None = None
+    ) -> None:
+        """Answer jobs at once with leases after the current one; before the first plan, they wait for that plan.
+        `alike` is what they share with jobs like them, and their work, if it is known.
+        """
         if not asked:
             return
-        ways = self.modes.ways_of([job for job, _ in asked])
+        ways = self.modes.ways_of([job for job, _ in asked], alike)
         known = [
             (job, reward, *own, self.service[job.id].progress) for (job, reward), own in zip(asked, ways, strict=True)
         ]

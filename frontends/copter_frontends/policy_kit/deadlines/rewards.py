@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 
 from copter_frontends.vocabulary import InvalidJobError, Job
 
@@ -36,6 +36,18 @@ class StepReward:
     floor: float = LOWEST
 
     def __post_init__(self) -> None:
+        over_s, least = 0.0, inf
+        for time_s, value in self.steps:
+            if not (over_s < time_s < inf and -inf < value <= least and value < inf):
+                break
+            over_s, least = time_s, value
+        else:
+            if 0 <= self.floor < least < inf:
+                return
+        self._refuse()
+
+    def _refuse(self) -> None:
+        """Raise InvalidJobError with what is wrong."""
         if not self.steps:
             raise InvalidJobError("a reward has no deadline; leave the reward out for a best-effort job")
         for time_s, value in self.steps:
