@@ -21,6 +21,8 @@ class ColumnPool:
     ----------
     names : list of job ids
         Jobs of the options; the columns refer to them by position.
+    number : dict of job id to int
+        Their positions.
     first : int
         Absolute number of the first lease.
     job, row, uid : int64 arrays (columns,)
@@ -32,6 +34,7 @@ class ColumnPool:
 
     def __init__(self) -> None:
         self.names: list[Hashable] = []
+        self.number: dict[Hashable, int] = {}
         self.first = 0
         self.job, self.row, self.uid = (np.zeros(0, dtype=np.int64) for _ in range(3))
         self.leases: Bools = np.zeros((0, 1), dtype=bool)
@@ -48,8 +51,8 @@ class ColumnPool:
         """Move to the options of a later lease `first`; keep the columns that are still options with the same
         reward.
         """
-        known = {name: number for number, name in enumerate(names)}
-        number = np.array([known.get(name, -1) for name in self.names], dtype=np.int64)
+        self.number = dict(zip(names, range(len(names)), strict=True))
+        number = np.array([self.number.get(name, -1) for name in self.names], dtype=np.int64)
         job = number[self.job] if len(self.job) else self.job
         past = first - self.first
         leases = np.zeros((len(job), horizon), dtype=bool)

@@ -189,7 +189,7 @@ class LeaseModel:
         if solution.status is not Status.OPTIMAL:
             return None
         order, start = pool.by_job(options.jobs)
-        jobs = [job for job, name in enumerate(pool.names) if name in self._columns]
+        jobs = sorted(map(pool.number.__getitem__, self._columns))
         names: Sequence[Hashable] = [pool.names[job] for job in jobs]
         share = np.zeros(len(pool))
         places = [order[start[job] : start[job + 1]] for job in jobs]

@@ -91,9 +91,12 @@ class PresentLease:
             self._parcels.clear()
         self.number, self._ended = max(self.number, lease), False
         self.records, self._needs = {}, {}
-        self.used[:] = 0
+        used = [0] * len(self.types)
         for record in self.book.holders(lease):
-            self.join(record)
+            mode, job_id = record.modes[record.mode], record.job.id
+            self.records[job_id], self._needs[job_id] = record, (self.types[mode.kind], mode.gpus)
+            used[mode.kind] += mode.taken
+        self.used[:] = used
 
     def _all_known(self) -> bool:
         """Return whether the book still has all jobs of the lease."""

@@ -286,9 +286,12 @@ def _ranges(begin: Ints, count: Ints) -> Ints:
 
 
 def _filled(array: Floats, used: int, parts: Sequence[Floats]) -> Floats:
-    """Return an array of which `used` rows are in use, with these parts after them; it grows if it must."""
-    more = np.concatenate([array[:0], *parts])
-    if used + len(more) > len(array):
-        array = np.concatenate((array[:used], np.zeros((used + 2 * len(more), *array.shape[1:]))))
-    array[used : used + len(more)] = more
+    """Return an array of which `used` rows are in use, with these parts after them; it at least doubles if it grows."""
+    end = used + sum(map(len, parts))
+    if end > len(array):
+        more = np.zeros((max(2 * len(array), end), *array.shape[1:]))
+        more[:used] = array[:used]
+        array = more
+    if end > used:
+        np.concatenate(parts, out=array[used:end])
     return array
