@@ -354,6 +354,11 @@ class SloBook:
         """Return the jobs that have a lease."""
         return self.table.at(self.table.holders(lease))
 
+    def promised_jobs(self) -> list[str]:
+        """Return the ids of the jobs that have a promise, in order of arrival."""
+        rows = self.table.every
+        return [record.job.id for record in self.table.at(rows[self.table.numbers(rows)[PROMISED] >= 0])]
+
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """Return the promised GPUs in each lease from `first` on, (types, leases)."""
         return self._totals(first).ahead(kinds, first, horizon)

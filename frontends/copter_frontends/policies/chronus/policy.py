@@ -541,6 +541,6 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         wanted.update(self.profiling.wanted(left, self.pins))
         taken = [*wanted, *self.pins, *self.profiling.jobs]
         over = {record.job.id for record in self.book.ending()}
-        promised = [name for name, record in self.book.records.items() if record.promised >= 0 and name not in over]
+        promised = [name for name in self.book.promised_jobs() if name not in wanted and name not in over]
         wanted.update(self.spot.wanted(taken, promised, left, self.held, self._now_s))
         return wanted
