@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.policies.chronus.job_book import Standing
 from copter_frontends.policies.chronus.options import Ints
 from copter_frontends.policies.chronus.salvage import most_kept
 from copter_frontends.policies.chronus.selector import Cycle, Selector
+from copter_frontends.policies.chronus.slo_record import Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from copter_frontends.policies.chronus import ChronusPolicy, StepReward
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.held_leases import HeldLeases
-from copter_frontends.policies.chronus.job_book import Admission, SloBook, SloRecord, Standing
+from copter_frontends.policies.chronus.job_book import Admission, SloBook
 from copter_frontends.policies.chronus.selector import scarcity_of
 from copter_frontends.policies.chronus.shim import improve
+from copter_frontends.policies.chronus.slo_record import SloRecord, Standing
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

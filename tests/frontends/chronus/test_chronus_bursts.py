@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from copter_frontends.policies.chronus import ChronusPolicy, StepReward, arrival_kernel, exact_plan, salvage
 from copter_frontends.policies.chronus.draft import Draft
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
-from copter_frontends.policies.chronus.job_book import SloRecord
 from copter_frontends.policies.chronus.options import jobs_and_leases
+from copter_frontends.policies.chronus.slo_record import SloRecord
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, DuplicateJobError, InvalidJobError, Job, JoinedAtOnce, UnknownJobError
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, GPUS, PLACED, WAITS, Known, answer_in_turn
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
-from copter_frontends.policies.chronus.job_book import GivenLeases, Now, SloBook, SloRecord
+from copter_frontends.policies.chronus.job_book import GivenLeases, Now, SloBook
 from copter_frontends.policies.chronus.options import Bools, Ints, Options
+from copter_frontends.policies.chronus.slo_record import SloRecord
 
 NO_DEMAND = np.zeros((3, 1, 1)), np.ones(2), 0.0, 1.0
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from copter_frontends.policies.chronus.draft import Draft
-from copter_frontends.policies.chronus.job_book import SloBook, SloRecord, leases_of
+from copter_frontends.policies.chronus.job_book import SloBook, leases_of
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.policies.chronus.slo_record import SloRecord
 
 MORE_ROWS = 8  # one row in so many is kept for records to come
 

@@ -19,8 +19,6 @@ from copter_frontends.policies.chronus.job_book import (
     Admission,
     Notice,
     Now,
-    SloRecord,
-    Standing,
     require_ahead,
 )
 from copter_frontends.policies.chronus.job_modes import Alike, JobModes
@@ -36,6 +34,7 @@ from copter_frontends.policies.chronus.profiling import Profiling
 from copter_frontends.policies.chronus.quote import Quote, quote_for
 from copter_frontends.policies.chronus.rounding import round_up
 from copter_frontends.policies.chronus.selector import GPUS_LOST, Cycle, FirstLease, RestOfLease, Selector
+from copter_frontends.policies.chronus.slo_record import SloRecord, Standing
 from copter_frontends.policies.chronus.spot import SpotCluster
 from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
 from copter_frontends.policy_kit import (

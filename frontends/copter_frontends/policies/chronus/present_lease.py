@@ -7,10 +7,11 @@ from operator import is_
 
 import numpy as np
 
-from copter_frontends.policies.chronus.job_book import SloBook, SloRecord
+from copter_frontends.policies.chronus.job_book import SloBook
 from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
 from copter_frontends.policies.chronus.options import Ints
 from copter_frontends.policies.chronus.packing import Parcel
+from copter_frontends.policies.chronus.slo_record import SloRecord
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 

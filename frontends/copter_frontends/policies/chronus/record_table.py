@@ -5,15 +5,12 @@ C4).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from copter_frontends.policies.chronus.mode_times import ModeTimes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    from copter_frontends.policies.chronus.job_book import SloRecord
+from copter_frontends.policies.chronus.slo_record import SloRecord
 
 FIRST_ROWS = 1024  # rows of the first arrays
 MOSTLY_GONE = 0.5  # the arrays are made anew once this share of their rows is of jobs that have left
@@ -121,12 +118,10 @@ class RecordTable:
 
     def _times_of(self, records: Sequence[SloRecord]) -> list[int]:
         """Return the numbers of how the jobs' time passes; jobs alike share one."""
-        if any(self._number.get(id(times)) != at for at, times in enumerate(self._times[-1:], len(self._times) - 1)):
-            self._number = {id(times): at for at, times in enumerate(self._times)}  # of a run that was loaded
         found = []
         for times in [record.times for record in records]:
             number = self._number.get(id(times))
-            if number is None:
+            if number is None or self._times[number] is not times:  # identities are others in a run that was loaded
                 number = self._number[id(times)] = len(self._times)
                 self._times.append(times)
             found.append(number)
@@ -183,7 +178,7 @@ class RecordTable:
         """Return the rows of the jobs that have a lease, in order of arrival."""
         self._read()
         rows = self._owner[self._lease == lease]
-        return rows[self._there[rows]]
+        return np.asarray(rows[self._there[rows]])
 
     @property
     def end(self) -> int:
@@ -282,7 +277,7 @@ class RecordTable:
 def _ranges(begin: Ints, count: Ints) -> Ints:
     """Return the numbers from each `begin` on, `count` of them, one range after the other."""
     ends = np.cumsum(count)
-    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begin - (ends - count), count)
+    return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begin - (ends - count), count))
 
 
 def _filled(array: Floats, used: int, parts: Sequence[Floats]) -> Floats:

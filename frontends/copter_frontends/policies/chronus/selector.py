@@ -17,13 +17,14 @@ from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.policies.chronus.free_tail import FreeTail
 from copter_frontends.policies.chronus.held_leases import HeldLeases
-from copter_frontends.policies.chronus.job_book import NO_LEASES, Admission, Notice, Now, SloBook, SloRecord, Standing
+from copter_frontends.policies.chronus.job_book import Admission, Notice, Now, SloBook
 from copter_frontends.policies.chronus.lease_grid import LeaseGrid
 from copter_frontends.policies.chronus.lease_model import LeaseModel
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policies.chronus.pricing import LeasePrices
 from copter_frontends.policies.chronus.salvage import salvaged
 from copter_frontends.policies.chronus.shim import LeaseShim, improve
+from copter_frontends.policies.chronus.slo_record import NO_LEASES, SloRecord, Standing
 
 GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
@@ -333,8 +334,8 @@ class Selector:
             for job, able in zip(waiting.tolist(), draft.jobs_with_room(waiting).tolist(), strict=True):
                 if not able and left <= 0:
                     continue
-                rows = draft.ranked(job)
-                if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
+                ranked = draft.ranked(job)
+                if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in ranked):
                     left -= 1
             if must and self._broken(draft, possible):
                 for job in np.flatnonzero((draft.row < 0) & possible & options.must).tolist():
