@@ -30,7 +30,7 @@ Ages = NDArray[np.int64]
 DENSE_ROWS = 128
 MOST_ROWS = 100_000  # coupling rows up to which there is a basis
 FEW_PRICES = 1e-9  # smaller prices, relative to the largest, count as zero where a basis starts from them
-SLICE = 10  # pivots between two looks at the clock
+SLICE = 10  # pivots of up to `DENSE_ROWS` rows between two looks at the clock
 COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
@@ -361,9 +361,9 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
 
 def sparsely_ended(kept: Kept, dual: SparseDual, watch: Watch, most_cold: float) -> Ending:
     """Pivot as in :func:`ended`, with sparse factors."""
-    again = 0
+    again, pivots = 0, max(SLICE * DENSE_ROWS // dual.n_rows, 1)  # a pivot of more rows takes longer
     while SPARSE_COST * dual.work <= most_cold * kept.cold:
-        ending = Ending(dual.run(SLICE))
+        ending = Ending(dual.run(pivots))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
         if ending == Ending.UNSTABLE and again < AGAIN and dual.renewed():
