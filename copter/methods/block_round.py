@@ -131,6 +131,8 @@ class BlockRound:
         ways = {"basis": self.by_pivots, "highs": self.by_highs}
         found = ways.get(order[0].method, self.by_interior_points)()
         if found is None or not self.judge(found) or not self.judge.shows(found):
+            if self.of.watch():
+                self.basis.ran_out()
             return None
         return self.ended(found, order[0])
 
@@ -138,6 +140,7 @@ class BlockRound:
         """Move the iterate to an optimal answer."""
         model, iterate, proof = self.of.model, self.of.iterate, self.judge.proof_of(answer)
         matrix, program = model.ledger.matrix, self.program
+        self.basis.late, self.basis.stopped = 0, None
         if program.private_start[-1] == len(self.slots):
             limit = program.upper[program.n_columns + program.n_rows :]
         else:

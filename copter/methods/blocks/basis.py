@@ -30,7 +30,7 @@ Ages = NDArray[np.int64]
 DENSE_ROWS = 128
 MOST_ROWS = 100_000  # coupling rows up to which there is a basis
 FEW_PRICES = 1e-9  # smaller prices, relative to the largest, count as zero where a basis starts from them
-SLICE = 10  # pivots between two looks at the clock
+SLICE = 10  # pivots of up to `DENSE_ROWS` rows between two looks at the clock
 COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
@@ -140,6 +140,8 @@ class WarmBasis:
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
+        self.late = 0  # consecutive rounds that ran out of time after pivots gave up, see :meth:`ran_out`
+        self.stopped: Kept | None = None  # where this round's pivots gave up
         self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
         self.ties = 0  # blocks with several best columns after another method's optimum, for each coupling row
         self.unsettled = self.waiting = 0  # the same as failures and resting, of rounds in which prices settle no part
@@ -194,7 +196,10 @@ class WarmBasis:
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
-        if self.resting and not fresh:
+        if self.late > 1 and not fresh and self.late & (self.late - 1) == 0:
+            self.gave_up = program.n_rows > DENSE_ROWS
+            return None
+        if self.resting and not self.late and not fresh:
             self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
         kept, self.kept = self.kept, None
@@ -209,6 +214,8 @@ class WarmBasis:
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
+            if self.late:
+                most = np.inf
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
             if begins and self.ties > MOST_TIES:
@@ -216,11 +223,13 @@ class WarmBasis:
                 return None
             if begins:
                 now = begun(program, slots, generation, prices, point)
-                most = MOST_COLD[0] if point is None else MOST_SHARE
+                if not self.late:
+                    most = MOST_COLD[0] if point is None else MOST_SHARE
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
+                self.stopped = now
                 if now is not None and isinstance(now.dual, SparseDual) and not watch():
                     self.gave_up = True
                     self.kept = now if begins else None  # or from the next method's optimum, in turns
@@ -247,6 +256,16 @@ class WarmBasis:
         )
         self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
         return self.answer
+
+    def ran_out(self) -> None:
+        """Take note that the round has run out of time, whatever came after the pivots.
+
+        The next round's pivots go on from where these stopped, until its deadline; its second, fourth, eighth, ...
+        successor leaves all of its time to the next method.
+        """
+        self.late += 1
+        if self.kept is None:
+            self.kept, self.answer, self.stays = self.stopped, None, False
 
     def enter(self, program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> bool:
         """Take over a vertex's basis, from which the next :meth:`solve` of this program starts; whether that is one."""
@@ -342,9 +361,9 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
 
 def sparsely_ended(kept: Kept, dual: SparseDual, watch: Watch, most_cold: float) -> Ending:
     """Pivot as in :func:`ended`, with sparse factors."""
-    again = 0
+    again, pivots = 0, max(SLICE * DENSE_ROWS // dual.n_rows, 1)  # a pivot of more rows takes longer
     while SPARSE_COST * dual.work <= most_cold * kept.cold:
-        ending = Ending(dual.run(SLICE))
+        ending = Ending(dual.run(pivots))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
         if ending == Ending.UNSTABLE and again < AGAIN and dual.renewed():
