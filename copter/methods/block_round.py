@@ -131,7 +131,7 @@ class BlockRound:
         ways = {"basis": self.by_pivots, "highs": self.by_highs}
         found = ways.get(order[0].method, self.by_interior_points)()
         if found is None or not self.judge(found) or not self.judge.shows(found):
-            if self.of.watch():
+            if self.of.watch() and not self.of.watch.interrupted:
                 self.basis.ran_out()
             return None
         return self.ended(found, order[0])

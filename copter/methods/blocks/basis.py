@@ -196,10 +196,11 @@ class WarmBasis:
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
-        if self.late > 1 and not fresh and self.late & (self.late - 1) == 0:
+        late = self.late if np.isfinite(watch.limit_s) and not fresh else 0
+        if late > 1 and late & (late - 1) == 0:
             self.gave_up = program.n_rows > DENSE_ROWS
             return None
-        if self.resting and not self.late and not fresh:
+        if self.resting and not late and not fresh:
             self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
         kept, self.kept = self.kept, None
@@ -214,7 +215,7 @@ class WarmBasis:
         with np.errstate(all="ignore"):
             now = kept if kept is None or current else carried(kept, program, slots, generation)
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
-            if self.late:
+            if late:
                 most = np.inf
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
@@ -223,7 +224,7 @@ class WarmBasis:
                 return None
             if begins:
                 now = begun(program, slots, generation, prices, point)
-                if not self.late:
+                if not late:
                     most = MOST_COLD[0] if point is None else MOST_SHARE
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:

@@ -156,5 +156,28 @@ def test_every_other_late_round_leaves_its_time_to_the_next_method() -> None:
     for late_rounds in range(9):
         iterate.pivots().late = late_rounds
         case.edit("count")
-        skipped.append(session.solve().method != "basis")
+        skipped.append(session.solve(3600.0).method != "basis")
     assert [k for k, each in enumerate(skipped) if each] == [2, 4, 8]
+
+
+def test_without_a_deadline_pivots_give_up_after_a_late_round_as_after_others() -> None:
+    case = Placement(3, 400, 800, False)
+    session = Session(case.model)
+    session.solve()
+    case.edit("count")
+    assert session.solve().method == "basis"
+    session._iterate.pivots().late = 1
+    for i in range(case.resources):
+        case.model.set_count(i, float(case.rng.integers(2, 9)))
+    assert session.solve().method == "blocks"
+    assert session._iterate.pivots().late == 0
+
+
+def test_a_stop_is_no_late_round() -> None:
+    case = Placement(3, 150, 300, False)
+    session = Session(case.model)
+    session.solve()
+    case.edit("zero")
+    stopped = session.solve(3600.0, callback=lambda *given: True)
+    assert stopped.status in (Status.INTERRUPTED, Status.OPTIMAL)
+    assert session._iterate.pivots().late == 0
