@@ -196,7 +196,7 @@ class WarmBasis:
         known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
-        late = self.late if np.isfinite(watch.limit_s) and not fresh else 0
+        late = self.late if self.late and not fresh and np.isfinite(watch.limit_s) else 0
         if late > 1 and late & (late - 1) == 0:
             self.gave_up = program.n_rows > DENSE_ROWS
             return None
