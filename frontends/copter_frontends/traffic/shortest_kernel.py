@@ -147,7 +147,7 @@ def follow(roads, u, t, into, end):  # type: ignore[no-untyped-def]
     return end
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")  # a call would count the references to every array
 def mark(roads, known, found, s, path, spur, scratch, setting):  # type: ignore[no-untyped-def]
     """Mark (or unmark) the nodes before a spur node and the arcs by which known paths leave it; returns the spur
     node.
