@@ -182,6 +182,11 @@ TABLES = [
         DRAWS,
     ),
     Table("fairness_thesis", "finish_time_fairness.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
+    Table(
+        "fairness_gavel",
+        "finish_time_fairness.py --policies gavel,gavel-max-min-fairness,gavel-proportional-fairness --workloads 5",
+        DRAWS,
+    ),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", DRAWS),
     *(
         Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
