@@ -377,9 +377,11 @@ class SiaFormulation:
         changed = numbers["stale"] | (running & (factors != numbers["factor"]))
         if not changed.any():
             return
-        jobs = list(compress(self.jobs, changed.tolist()))
-        rows, factors = rows[changed], factors[changed]
-        numbers = self.jobs.numbers_of(rows)
+        jobs = list(self.jobs)
+        if not changed.all():  # where all jobs run, all change
+            jobs = list(compress(jobs, changed.tolist()))
+            rows, factors = rows[changed], factors[changed]
+            numbers = self.jobs.numbers_of(rows)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
         floor, holed = self.objective.least_value, numbers["holed"]
