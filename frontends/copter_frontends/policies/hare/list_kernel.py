@@ -195,13 +195,15 @@ def list_schedule(
     free: FreeTimes,
     paper: bool,
     start: Floats,
+    end: Floats,
+    synced_at: Floats,
     where: Ints,
 ) -> None:
     """Place the chunks' tasks in order.
 
     `ready` (N,), the time from which each job's next chunk may start, and `free` are updated. `synced` (N,) is the time
     at which the running tasks of a job's first chunk will have synchronised; the chunk is not done before. Chunk b's
-    tasks are written to `start` and `where` (T,) from offset[b] on.
+    tasks are written to `start`, `end`, `synced_at` and `where` (T,) from offset[b] on.
     """
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
     tasks, train, sync = chunks.tasks, work.train, work.sync
@@ -223,7 +225,9 @@ def list_schedule(
             begin = max(ready[n], blocks.times[g, block, place])
             start[k], where[k] = begin, take(blocks, g, block, place)
             done = max(done, begin + whole[g])
-            put(blocks, g, begin + count * train[n, g] + (count - 1.0) * sync[n, g], where[k])
+            end[k] = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
+            synced_at[k] = end[k] + sync[n, g]
+            put(blocks, g, end[k], where[k])
             top[g] = blocks.times[g, blocks.head[g], 0]
         ready[n] = done
     for g in range(types):
