@@ -40,7 +40,7 @@ def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, en
     todo, clock = running[late], clock[late]
     outcome = np.full(len(todo), STAYED, dtype=np.int64)
     at = 0
-    while True:
+    while True:  # ends: each pass makes one more rate known, or that raises
         at = train(
             at, todo, clock, end_s, ROUNDING_S, table.curve, table.application, table.work_samples, rates.known,
             rates.phase_ends, rates.phases, table.phase, table.progress, table.completion_s, outcome,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from copter_frontends.vocabulary.compilation import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,11 +14,7 @@ STAYED, MOVED_ON, COMPLETED = 0, 1, 2
 """What a round did to a job: it is in the same phase, in a later one, or has completed."""
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def train(
     first: int,
     rows: Ints,
@@ -45,7 +39,7 @@ def train(
     """
     for at in range(first, len(rows)):
         row = rows[at]
-        while True:
+        while True:  # ends: each pass ends a phase
             rate = rates[curve[row], phase[row]]
             if np.isnan(rate):
                 return at

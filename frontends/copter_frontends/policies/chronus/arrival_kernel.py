@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from copter_frontends.policies.chronus.expected_demand import compiled, note_demand, reward_lost
+from copter_frontends.policies.chronus.expected_demand import note_demand, reward_lost
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 CAUTION = 0.4  # a promise may cost future jobs at most this share of the job's reward (C6)
 SCARCE = 3.0  # logarithm of the price factor of a type whose GPUs are all promised (C6: e^(3u))
