@@ -1,11 +1,11 @@
-"""Rounds of placement: many resources, requests of a few options on a few resources each, beside HiGHS.
+"""Rounds of placement: many resources, requests of a few options on a few resources each, beside other solvers.
 
 Usage::
 
     python benchmarks/placement.py --resources 100 300 1000 --ratios 2 10 --seconds 60
 
-Each line is one size and kind of edit: the medians of copter's round, of HiGHS's dual simplex from the kept basis (told
-the same edits; calls of edits left out on both sides), of HiGHS cold by its faster way, and the ratio of the fastest
+Each line is one size and kind of edit: the medians of copter's round, of HiGHS, GLOP and SoPlex from their kept bases
+(told the same edits; calls of edits left out on both sides), HiGHS cold by its faster way, and the ratio of the fastest
 peer's time to copter's; ratios below one are losses. A size that exceeds `--seconds` for its rounds is cut short, and
 says how many it made. `--page docs/results/many_rows.md` writes the page, row by row: rows of other sizes and kinds
 that it has stay.
@@ -21,32 +21,39 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import LinearProgram, Model, Session
+from copter import Model, Session
+from copter_frontends.replay.peers.answer import Limits, Peer
+from copter_frontends.replay.peers.glop import GlopPeer
+from copter_frontends.replay.peers.highs import WAYS, HighsPeer
+from copter_frontends.replay.peers.soplex import SoplexPeer
+from copter_frontends.replay.program import Program
+from copter_frontends.replay.worker import Programs
 
 Floats = NDArray[np.float64]
 
+WARM = ("highs_dual_warm", "highs_primal_warm")
+COLD = ("highs_ipm_cold", "highs_simplex_cold")
 KINDS = ("count", "counts", "costs", "limits", "churn", "failed")
 
 PAGE = """# Many resources
 
 Made by `python benchmarks/placement.py --page docs/results/many_rows.md` on {day}, row by row. Each request has
 {options} options on {each} random resources each; one count, 5% of counts, 1% of costs, of limits or of requests change
-before a round, or one resource fails. HiGHS's dual simplex keeps its basis, at first that of its faster way. It is told
-the same edits (rows and columns of requests that come and go are deleted and added); calls of edits are left out on
-both sides. Beyond 1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there. Times are
-medians; **peer / copter** takes HiGHS's warm rounds, or its first solve where that is quicker still; **below one copter
-loses**. GLOP, SoPlex and commercial solvers are not run. **Warm / cold** is a warm round over copter's own first
-solve. *Apart* is the largest relative difference of objectives. A line ends after its `--seconds` (15; 60 from 10,000
-resources on), and then says how many rounds it made. 30,000 resources were not run.
+before a round, or one resource fails. HiGHS's simplex methods (dual and primal, the faster) keep their basis, at first
+that of its faster cold way; GLOP and SoPlex keep theirs. All are told the same edits by their own calls, which are left
+out as copter's are. Beyond 1,500 rows copter's first solve is HiGHS's in a process of its own and pivots from there.
+Times are medians; **peer / copter** takes the fastest peer's rounds, or HiGHS's faster cold way where that is quicker
+still; **below one copter loses**. *Stopped*: five times as long as HiGHS. Commercial solvers are not run. **Warm /
+cold** is a warm round over copter's own first solve. *Apart* is the largest relative difference from HiGHS's optimum.
+A line ends after its `--seconds`, and then says how many rounds it made. 30,000 resources were not run.
 
 """
 HEAD = (
-    "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | peer / copter | "
-    "warm / cold | by |\n|---|---|---|---|---|---|---|---|---|"
+    "| resources x requests | edit | cold, ms | HiGHS cold, ms | warm, ms | HiGHS warm, ms | GLOP, ms | SoPlex, ms | "
+    "peer / copter | warm / cold | by |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -101,77 +108,53 @@ class Rounds:
                 self.made += 1
 
 
-class Highs:
-    """One HiGHS object that is told what changed."""
+class Peers:
+    """HiGHS in its ways, GLOP and SoPlex, each told the same edits by its own calls.
 
-    def __init__(self, lp: LinearProgram, limit_s: float, **options: Any) -> None:
-        self.solver, self.lp, self.limit_s = highspy.Highs(), lp, limit_s
-        self.solver.setOptionValue("output_flag", False)
-        self.solver.setOptionValue("threads", 1)
-        self.solver.setOptionValue("time_limit", limit_s)
-        for name, value in options.items():
-            self.solver.setOptionValue(name, value)
-        self.solver.passModel(given(lp))
+    In the first round HiGHS's cold ways solve, and its warm ways take over the basis of the faster one, GLOP and SoPlex
+    solve from nothing. After it HiGHS's slower cold way is dropped; later one of the others that takes five times as
+    long as HiGHS in two rounds.
 
-    def replace_requests(self, case: Rounds, gone: list[int]) -> None:
-        """Delete rows and columns of the requests at these places, and add those of the case's last ones at the end.
+    Attributes
+    ----------
+    times : dict of str to list of float
+        Seconds of each way's solves, round by round; inf where it was stopped.
+    """
 
-        The program has the resources' rows first; rows and columns of requests are in one order.
-        """
-        solver, each, rows = self.solver, case.options, case.resources
-        solver.setOptionValue("time_limit", solver.getRunTime() + self.limit_s)
-        places = np.sort(np.array(gone, dtype=np.int32))
-        columns = (places[:, None] * each + np.arange(each)).ravel().astype(np.int32)
-        solver.deleteCols(len(columns), columns)
-        solver.deleteRows(len(places), rows + places)
-        left = solver.getNumCol()
-        for place, name in enumerate(range(case.made - len(gone), case.made)):
-            worth, used = case.given[name]
-            for option in range(each):
-                entries = [(i, use[option]) for i, use in used.items() if use[option]]
-                index = np.array([i for i, _ in entries], dtype=np.int32)
-                solver.addCol(worth[option], 0.0, np.inf, len(index), index, np.array([value for _, value in entries]))
-            own = np.arange(left + place * each, left + (place + 1) * each, dtype=np.int32)
-            solver.addRow(-np.inf, 1.0, each, own, np.ones(each))
+    def __init__(self, limit_s: float) -> None:
+        self.highs, self.limit_s = HighsPeer({name: WAYS[name] for name in (*WARM, *COLD)}), limit_s
+        self.others: dict[str, Peer] = {"glop_warm": GlopPeer(), "soplex_warm": SoplexPeer()}
+        self.times: dict[str, list[float]] = {}
 
-    def follow(self, lp: LinearProgram) -> None:
-        """Take over another program's numbers; its time limit is that of the next run alone."""
-        self.solver.setOptionValue("time_limit", self.solver.getRunTime() + self.limit_s)
-        if lp.A is not self.lp.A and (lp.shape != self.lp.shape or (lp.A != self.lp.A).nnz):
-            self.solver.passModel(given(lp))
-        else:
-            rows = np.flatnonzero((lp.row_upper != self.lp.row_upper) | (lp.row_lower != self.lp.row_lower))
-            if len(rows):
-                self.solver.changeRowsBounds(len(rows), rows.astype(np.int32), lp.row_lower[rows], lp.row_upper[rows])
-            columns = np.flatnonzero(lp.c != self.lp.c)
-            if len(columns):
-                self.solver.changeColsCost(len(columns), columns.astype(np.int32), lp.c[columns])
-            columns = np.flatnonzero((lp.col_upper != self.lp.col_upper) | (lp.col_lower != self.lp.col_lower))
-            if len(columns):
-                low, high = lp.col_lower[columns], lp.col_upper[columns]
-                self.solver.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
-        self.lp = lp
+    def first(self, program: Program) -> tuple[float, float]:
+        """Solve from nothing; returns HiGHS's seconds by its faster way, and its optimum (NaN without one)."""
+        found = [each for each in self.highs.round(program, Limits(self.limit_s, 2.0)) if each.optimal]
+        if not found:
+            return np.inf, np.nan
+        best = min(found, key=lambda each: each.solve_s)
+        self.highs.keep((*WARM, best.way))
+        for name, peer in list(self.others.items()):
+            if not peer.round(program, Limits(5.0 * best.solve_s + 0.2))[0].optimal:
+                del self.others[name]
+        return best.solve_s, best.objective
 
-    def took(self) -> float:
-        """Seconds of a solve; where HiGHS reports an error from its basis, of the one without it; inf if none ends."""
-        took, _ = seconds(self.solver.run)
-        if self.solver.getModelStatus() == highspy.HighsModelStatus.kNotset:
-            self.solver.clearSolver()
-            took, _ = seconds(self.solver.run)
-        return took if self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal else np.inf
+    def round(self, program: Program, counted: bool) -> float:
+        """Follow the round's edits and solve; returns HiGHS's optimum (NaN without one)."""
+        answers = self.highs.round(program, Limits(self.limit_s, 2.0))
+        best = min((each.solve_s for each in answers if each.optimal), default=self.limit_s)
+        optimum = next((each.objective for each in answers if each.optimal), np.nan)
+        for name, peer in list(self.others.items()):
+            (answer,) = peer.round(program, Limits(5.0 * best + 0.05))
+            answers.append(answer)
+            if not answer.optimal and np.inf in self.times.get(name, ()):
+                del self.others[name]
+        for each in answers if counted else ():
+            self.times.setdefault(each.way, []).append(each.solve_s if each.optimal else np.inf)
+        return optimum
 
-
-def given(lp: LinearProgram) -> highspy.HighsLp:
-    """The program as HiGHS takes it."""
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = lp.shape
-    model.col_cost_, model.col_lower_, model.col_upper_ = lp.c, lp.col_lower, lp.col_upper
-    model.row_lower_, model.row_upper_ = lp.row_lower, lp.row_upper
-    model.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
-    matrix = lp.A.tocsc()
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    return model
+    def median(self, *ways: str) -> float:
+        """Least median of these ways, seconds; inf for one that has none."""
+        return min((float(np.median(self.times[way])) for way in ways if way in self.times), default=np.inf)
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -184,44 +167,40 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 def line(resources: int, requests: int, kind: str, args: argparse.Namespace) -> str:
     """Play the rounds of one size and kind of edit; return its line of the table."""
     case = Rounds(resources, requests, args.options, args.each, args.seed)
-    session, lp = Session(case.model), case.model.to_linear_program()
-    end = time.perf_counter() + args.seconds
+    session, programs, peers = Session(case.model), Programs(), Peers(args.seconds)
     cold, _ = seconds(session.solve)
-    inside = Highs(lp, args.seconds, solver="ipm")
-    peer_cold, _ = seconds(inside.solver.run)
-    peer = Highs(lp, min(args.seconds, 2.0 * peer_cold))
-    took, _ = seconds(peer.solver.run)
-    if peer.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-        peer_cold = min(peer_cold, took)
-    else:  # pivots go on from the basis of interior points and crossover
-        peer.solver.setBasis(inside.solver.getBasis())
-    peer.limit_s = args.seconds
-    ours, theirs, apart, methods = [], [], 0.0, set()
+    peer_cold, _ = peers.first(programs.of(case.model))
+    end = time.perf_counter() + args.seconds
+    ours, apart, methods = [], 0.0, set()
     for k in range(args.rounds + args.warm_up):
         if time.perf_counter() > end:
             break
         case.edit(kind)
         took, solution = seconds(session.solve)
-        if kind == "churn":
-            peer.replace_requests(case, case.gone)
-        else:
-            peer.follow(case.model.to_linear_program())
-        peer_took = peer.took()
-        best = peer.solver.getInfo().objective_function_value
-        if peer.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            apart = max(apart, abs(solution.objective - best) / (1.0 + abs(best)))
+        optimum = peers.round(programs.of(case.model), k >= args.warm_up)
+        if np.isfinite(optimum):
+            apart = max(apart, abs(solution.objective - optimum) / (1.0 + abs(optimum)))
         if k >= args.warm_up:
             ours.append(took)
-            theirs.append(peer_took)
             methods.add(solution.method)
-    name = f"| {resources:,} x {requests:,} | {kind} | {1e3 * cold:.1f} | {1e3 * peer_cold:.1f} |"
+    name = f"| {resources:,} x {requests:,} | {kind} | {1e3 * cold:.1f} | {shown(peer_cold)} |"
     if not ours:
-        return f"{name} - | - | - | - | out of time |"
-    mine, other = float(np.median(ours)), min(float(np.median(theirs)), peer_cold)
-    return (
-        f"{name} {1e3 * mine:.2f} | {1e3 * float(np.median(theirs)):.2f} | {other / mine:.2f} | {mine / cold:.3f} | "
-        f"{', '.join(sorted(methods))}; {len(ours)} rounds, apart {apart:.0e} |"
+        return f"{name} - | - | - | - | - | - | out of time |"
+    mine, warm, glop, soplex = (
+        float(np.median(ours)),
+        peers.median(*WARM),
+        *map(peers.median, ("glop_warm", "soplex_warm")),
     )
+    other = min(warm, glop, soplex, peers.median(*COLD), peer_cold)
+    return (
+        f"{name} {1e3 * mine:.2f} | {shown(warm)} | {shown(glop)} | {shown(soplex)} | {other / mine:.2f} | "
+        f"{mine / cold:.3f} | {', '.join(sorted(methods))}; {len(ours)} rounds, apart {apart:.0e} |"
+    )
+
+
+def shown(time_s: float) -> str:
+    """A peer's time in ms, or that it was stopped."""
+    return f"{1e3 * time_s:.2f}" if np.isfinite(time_s) else "stopped"
 
 
 def rows_of(page: Path) -> dict[tuple[int, int, int], str]:

@@ -86,7 +86,7 @@ def run(
     say(f"{name}, {cluster.gpus} GPUs, {asked.jobs} jobs, seed {seed} ...")
     source = iteration_source(cluster)
     jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, seed, asked.scale)
-    policy = Timed(make_policy(name, cluster, source, sets, fairness, priority))
+    policy = Timed(make_policy(name, cluster, source, sets, fairness=fairness, priority=priority))
     work_s = reference_gpu_s(jobs, source)
     loads.note(cluster, jobs, source)
     simulation = Simulation(cluster, jobs, policy, source, policy.round_s)

@@ -20,13 +20,11 @@ from hops_sia import SiaOnSets
 from copter_frontends.policies.baselines.gavel import GavelPolicy
 from copter_frontends.policies.hops import (
     HopsPolicy,
-    HopsShim,
     ModelledThroughputs,
     ProfilingQueue,
     RequirementSet,
     ThroughputEstimator,
 )
-from copter_frontends.policies.hops.latency_ratio import Priority
 from copter_frontends.policies.hops.profiling import profile_by_gpu
 from copter_frontends.policy_kit import GoodputThroughputs, Throughputs
 from copter_frontends.simulator import Simulation
@@ -133,22 +131,20 @@ def make_policy(
     cluster: Cluster,
     source: TableSource,
     sets: Mapping[str, RequirementSet],
-    fairness: float = 1.0,
-    priority: Priority = "lr",
-    shim: HopsShim | None = None,
+    **how: Any,
 ) -> SchedulingPolicy:
-    """A scheduler of the paper's comparison."""
+    """A scheduler of the paper's comparison; Hops with the options of its policy."""
     kind, _, told = name.partition("-")
     if told not in TOLD.get(kind, ()):
         raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS},hops-profiling,hops-profiling-each")
     if told.startswith("profiling"):
         estimator, truth = ThroughputEstimator(), {app: facts.parts for app, facts in source.applications.items()}
-        behind = HopsPolicy(cluster, estimator, fairness=fairness, priority=priority, shim=shim)
+        behind = HopsPolicy(cluster, estimator, **how)
         each = told.endswith("each")
         return _OnSets(ProfilingQueue(behind, estimator, truth, PROFILED_ITERATIONS, each, RESTART_S), sets)
     if kind == "hops":
         known = ModelledThroughputs(cluster, source) if told else learning(cluster, source)
-        return _OnSets(HopsPolicy(cluster, known, fairness=fairness, priority=priority, shim=shim), sets)
+        return _OnSets(HopsPolicy(cluster, known, **how), sets)
     true = GoodputThroughputs(cluster, source)
     rates = true if told == "told" else TypeBlind(true, cluster)
     if told == "queued":
@@ -185,13 +181,11 @@ def run(
     source: TableSource,
     jobs: Sequence[Job],
     sets: Mapping[str, RequirementSet],
-    fairness: float = 1.0,
-    priority: Priority = "lr",
-    shim: HopsShim | None = None,
+    **how: Any,
 ) -> Outcome:
-    """Simulate until the last job ends."""
+    """Simulate until the last job ends; `how` is of Hops's policy."""
     say(f"{name} ...")
-    policy = Timed(make_policy(name, cluster, source, sets, fairness, priority, shim))
+    policy = Timed(make_policy(name, cluster, source, sets, **how))
     loads.note(cluster, jobs, source)
     result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
     if result.skipped:

@@ -162,6 +162,11 @@ TABLES = [
     Table("hops_lambda", f"hops_sweeps.py --sweep fairness {SMALL} --jobs 60 --seeds 5"),
     Table("hops_arrivals", f"hops_sweeps.py --sweep arrivals --rates 30,100,300 {SMALL} --jobs 60 --seeds 5"),
     Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 5"),
+    Table(
+        "hops_assumptions",
+        "hops_sweeps.py --sweep assumptions --cluster hops-64 --jobs 25 --jobs-per-hour 10 --seeds 10",
+        "0 to 9",
+    ),
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 5", DRAWS),
     Table(
@@ -177,6 +182,11 @@ TABLES = [
         DRAWS,
     ),
     Table("fairness_thesis", "finish_time_fairness.py --policies sia,gavel --workloads 5 --semantics thesis", DRAWS),
+    Table(
+        "fairness_gavel",
+        "finish_time_fairness.py --policies gavel,gavel-max-min-fairness,gavel-proportional-fairness --workloads 5",
+        DRAWS,
+    ),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", DRAWS),
     *(
         Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
@@ -189,6 +199,12 @@ TABLES = [
     Table(
         "time_sharing_published",
         "time_sharing.py --workloads 3 --restart-s 30 --window-s 180 --penalty published",
+        DRAWS,
+        few=PUBLIC,
+    ),
+    Table(
+        "time_sharing_burst",
+        "time_sharing.py --workloads 3 --restart-s 30 --window-s 180 --burst 160",
         DRAWS,
         few=PUBLIC,
     ),

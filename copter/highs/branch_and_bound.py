@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter.highs.children import end_with_parent, limit_memory
 from copter.highs.linear import LinearTask, Vertex, vertex_of
@@ -169,18 +168,19 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
 
 def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
     """Run branch and bound by SciPy's HiGHS: the start becomes a cut-off row, and only the final answer is reported."""
-    rows = [LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
+    scipys: Any = import_module("scipy.optimize")  # loaded here, because with highspy nobody needs it
+    rows = [scipys.LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
     if np.isfinite(task.cutoff):
-        rows.append(LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))
+        rows.append(scipys.LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))
     options: dict[str, Any] = {"mip_rel_gap": task.gap, "disp": False}
     if task.max_nodes is not None:
         options["node_limit"] = task.max_nodes
     if np.isfinite(task.time_limit_s):
         options["time_limit"] = SHARE * task.time_limit_s
-    result = milp(
+    result = scipys.milp(
         task.cost,
         integrality=task.integrality.astype(int),
-        bounds=Bounds(task.col_lower, task.col_upper),
+        bounds=scipys.Bounds(task.col_lower, task.col_upper),
         constraints=rows,
         options=options,
     )

@@ -11,7 +11,7 @@ def oscillate(
     first: _Ints,
     low: _Floats,
     high: _Floats,
-    room: _Floats,
+    tolerance: _Floats,
     weight: _Floats,
     now: _Ints,
     raised: float,

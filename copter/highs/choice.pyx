@@ -33,7 +33,7 @@ cdef bint is_past(double until) noexcept nogil:
 
 def oscillate(
     const double[:, ::1] usage, const double[::1] cost, const long long[::1] order, const long long[::1] first,
-    const double[::1] low, const double[::1] high, const double[::1] room, double[::1] weight, long long[::1] now,
+    const double[::1] low, const double[::1] high, const double[::1] tolerance, double[::1] weight, long long[::1] now,
     double raised, double lowered, double enough, long long patience, double until
 ):
     """Change one request's configuration at a time to the cheapest under penalties on broken rows, until none changes;
@@ -48,7 +48,7 @@ def oscillate(
     first : ndarray (requests + 1,) int64
         Those of request g are order[first[g]] to order[first[g + 1]].
     low, high : ndarray (rows,)
-    room : ndarray (rows,)
+    tolerance : ndarray (rows,)
         By how much a row may be beyond a side and still counts as held.
     weight : ndarray (rows,)
         Cost of a unit that a row has too much or too little; changed.
@@ -116,7 +116,7 @@ def oscillate(
                             used[i] = without[i] + usage[pick, i]
             holds = True
             for i in range(m):
-                if used[i] > high[i] + room[i] or used[i] < low[i] - room[i]:
+                if used[i] > high[i] + tolerance[i] or used[i] < low[i] - tolerance[i]:
                     holds = False
                     weight[i] = min(raised * weight[i], most_weight[i])
                 else:

@@ -442,12 +442,13 @@ class Configurations:
         low = self.row_lower - np.bincount(at, weights=np.maximum(one, two), minlength=m)
         high = self.row_upper - np.bincount(at, weights=np.minimum(one, two), minlength=m)
         weight = np.minimum(self.penalty, 4.0 * np.abs(self.prices[self.is_kept]) + 1e-3 * self.penalty)
-        room = HOLDS * (1.0 + np.abs(self.usage[now].sum(axis=0)))
+        tolerance = HOLDS * (1.0 + np.abs(self.usage[now].sum(axis=0)))
         # other columns may cost something: what a choice costs in all is known without them only
         enough = -np.inf if self.program.cost[self.rest].any() else self.bound + gap * abs(self.bound)
         oscillate(
-            self.usage, self.cost, order, first, low, high, room, weight, now, RAISED, LOWERED, enough, tries, until
-        )
+            self.usage, self.cost, order, first, low, high, tolerance, weight, now, RAISED, LOWERED, enough, tries,
+            until,
+        )  # fmt: skip
         return now
 
     def point_of(self, chosen: Places) -> Floats:

@@ -163,12 +163,12 @@ cdef class Pricer:
         cdef int n = self.widest, m = self.tallest, g, found
         cdef int whole = 0
         cdef timespec moment
-        cdef double *room = <double *>malloc(
+        cdef double *work = <double *>malloc(
             (3 * n + most * (n + 1) + m + m * n + 2 * m * (n + 1) + 2 * n + m + 16) * sizeof(double)
         )
         cdef int *order = <int *>malloc((n + 1) * sizeof(int))
-        if room == NULL or order == NULL:
-            free(room)
+        if work == NULL or order == NULL:
+            free(work)
             free(order)
             raise MemoryError
         with nogil:
@@ -176,16 +176,16 @@ cdef class Pricer:
                 clock_gettime(CLOCK_MONOTONIC, &moment)
                 if moment.tv_sec + 1e-9 * moment.tv_nsec >= until:
                     nodes = 0
-                whole += self.one(g, reduced, x, bound, most, &found, nodes, room, order)
+                whole += self.one(g, reduced, x, bound, most, &found, nodes, work, order)
                 if count is not None:
                     count[g] = found
-        free(room)
+        free(work)
         free(order)
         return whole
 
     cdef bint one(
         self, int g, const double[::1] d, double[::1] x, double[::1] bound, int most, int *count, long long nodes,
-        double *room, int *order
+        double *work, int *order
     ) noexcept nogil:
         """Search one block; returns whether to the end."""
         cdef int c0 = self.first[g], n = self.first[g + 1] - self.first[g]
@@ -194,14 +194,14 @@ cdef class Pricer:
         cdef Block b
         cdef int i, j, k, side, p, m = 0
         cdef double base = 0.0, value, side_value, size, root = 0.0, found, ratio, known = 0.0
-        cdef double *at = room
+        cdef double *at = work
         cdef double *h
         cdef double *ratios
         cdef double *into
         into = &x[most * c0] if n else NULL
         count[0] = 0
         b.n, b.most, b.count = n, most, 0
-        b.w = room
+        b.w = work
         b.cap = b.w + n
         b.t = b.cap + n
         b.kept_t = b.t + n
@@ -306,10 +306,10 @@ cdef void sort_by_rate(const double *h, const double *w, int *order, double *rat
         order[k] = j
 
 
-cdef void permute(double *values, const int *order, double *room, int n) noexcept nogil:
+cdef void permute(double *values, const int *order, double *work, int n) noexcept nogil:
     """Bring values into an order."""
     cdef int k
     for k in range(n):
-        room[k] = values[order[k]]
+        work[k] = values[order[k]]
     for k in range(n):
-        values[k] = room[k]
+        values[k] = work[k]

@@ -19,7 +19,7 @@ from copter.highs.configurations import Configurations, Pool, moved_prices
 from copter.highs.cuts import Cuts, root_cuts
 from copter.highs.greedy import Greedy
 from copter.highs.lp import highs_lp, require_highspy, run_highs, silent_highs
-from copter.highs.small_tree import SmallTree
+from copter.highs.small_tree import WHOLE, SmallTree
 from copter.highs.tree import GREEDY, Floats, Point, Program, Report, Task
 from copter.problem.linear_program import LinearProgram
 from copter.runtime.settings import available_threads
@@ -27,7 +27,6 @@ from copter.runtime.settings import available_threads
 Mask = NDArray[np.bool_]
 
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
-WHOLE = 1e-6  # a value this close to a whole number counts as whole
 LEAST_S = 2e-3  # a search with less time left ends
 SMALL_INTEGERS, SMALL_ENTRIES = 2_000, 20_000  # programs up to this size get cuts
 FIRST_LP_SHARE = 0.25  # share of the time left that the LP has before branch and bound, while there is no point

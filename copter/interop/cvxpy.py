@@ -126,7 +126,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
             elif lp.is_mixed_integer:
                 result = searched(lp, settings, search)
             else:
-                result = solved(lp, settings, kept(LiveProgram, warm_start, solver_cache))
+                result = solved(lp, settings, live_in_cache(LiveProgram, warm_start, solver_cache))
         except CopterError as error:
             raise SolverError(f"copter: {error}") from error
         if verbose:
@@ -184,7 +184,7 @@ def program(data: Mapping[str, Any]) -> LinearProgram | None:
     return LinearProgram(c, data[words.A], row_lower, b, low, high, whole)
 
 
-def kept(kind: type[Live], warm_start: bool, cache: dict[str, Any] | None) -> Live:
+def live_in_cache(kind: type[Live], warm_start: bool, cache: dict[str, Any] | None) -> Live:
     """Return the cached live program of this problem, or a new one."""
     found = cache.get(NAME) if warm_start and cache is not None else None
     live = found if isinstance(found, kind) else kind()
@@ -218,7 +218,7 @@ def shared_fairly(
     if search:
         raise SolverError(f"option {min(search)!r} is one of mixed-integer programs")
     concave = ConcaveProgram(data)
-    answer, x, y, warm = kept(LiveWorths, warm_start, cache).solve(concave, settings)
+    answer, x, y, warm = live_in_cache(LiveWorths, warm_start, cache).solve(concave, settings)
     objective = float(concave.c @ x)
     return Result(named(answer.status), x, y, objective, answer.iterations, answer.solve_time_s, warm)
 

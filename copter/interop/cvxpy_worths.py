@@ -92,11 +92,11 @@ class ConcaveProgram:
         self.upper = np.full(n, np.inf) if upper is None else np.array(upper, dtype=np.float64)
         self._powers = [float(each) for each in dims.p3d]
         self.terms = self._of_cones(-whole[self.linear :], b[self.linear :], int(dims.exp))
-        self.kept = np.ones(self.linear, dtype=bool)  # rows that are neither bounds nor parts of worths
+        self.own_rows = np.ones(self.linear, dtype=bool)  # rows that are neither bounds nor parts of worths
         self._minima()
         self._bounds()
         self.requests = self._grouped()
-        self.rows = np.flatnonzero(self.kept)
+        self.rows = np.flatnonzero(self.own_rows)
 
     def _of_cones(self, A: Any, b: Floats, n_exp: int) -> list[Term]:
         """Return the logarithms and powers; the cones are A x + b."""
@@ -148,7 +148,7 @@ class ConcaveProgram:
             if (positive[rows] > (values > 0.0)).any() or not (negative[rows] > (values < 0.0)).any():
                 continue  # not rows size t - a'x <= value
             self.terms.append(self._minimum(t, rows, sizes))
-            self.kept[rows] = False
+            self.own_rows[rows] = False
 
     def _minimum(self, t: int, rows: Ints, sizes: Floats) -> Term:
         """Return the least of the lines t or -t <= (b - a'x) / size."""
@@ -178,7 +178,7 @@ class ConcaveProgram:
         column, value = self.A.indices[at], self.A.data[at]
         least = value < 0.0
         np.maximum.at(self.lower, column[least], self.b[single[least]] / value[least])
-        self.kept[single[least & (self.b[single] >= 0.0)]] = False
+        self.own_rows[single[least & (self.b[single] >= 0.0)]] = False
         self.plain = np.ones(len(self.c), dtype=bool)
         self.plain[[each.t for each in self.terms]] = False
         if (self.lower[self.plain] < 0.0).any():
@@ -200,7 +200,7 @@ class ConcaveProgram:
             row = self._limit_row(term, by_column, sums, owner)
             columns, limit = (term.columns, np.inf) if row < 0 else (np.sort(_entries(self.A, row)[0]), np.inf)
             if row >= 0:
-                owner[columns], self.kept[row] = at, False
+                owner[columns], self.own_rows[row] = at, False
                 limit = float(self.b[row] / self.A.data[self.A.indptr[row]])
             else:
                 limit = float(most[columns].sum())
@@ -234,7 +234,7 @@ class ConcaveProgram:
     def _sums(self, owner: Ints) -> NDArray[np.bool_]:
         """Return which rows are multiples of plain sums over columns of one total, and others that no total has."""
         start, data = self.A.indptr, self.A.data
-        good: NDArray[np.bool_] = self.kept & (np.diff(start) > 0) & (self.b > 0.0)
+        good: NDArray[np.bool_] = self.own_rows & (np.diff(start) > 0) & (self.b > 0.0)
         full = np.flatnonzero(good)
         if len(full):
             least, most = (

@@ -189,7 +189,7 @@ class LiveProgram:
             return self._afresh(lp, settings)
         allowance = self._allowance if settings.method == "auto" else None
         for way, may_s in () if allowance is None else allowance.begin(first):
-            answer = self._kept(lp, settings, way, may_s)
+            answer = self._warm(lp, settings, way, may_s)
             if answer is not None:
                 return self._noted(answer)
             left_s = settings.time_limit_s - (time.perf_counter() - started)
@@ -236,7 +236,7 @@ class LiveProgram:
             self._optimum = self._lp, answer.x, answer.y
         return answer
 
-    def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
+    def _warm(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
         """Solve from a kept state within `may_s` seconds of processor time; None if that does not suffice."""
         allowance = self._allowance
         if allowance is None or (way.name == "basis" and self._optimum is None):
@@ -342,7 +342,7 @@ class LivePrograms:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: list[LiveProgram] = []
+        self._programs: list[LiveProgram] = []
         self.edits = Edits(rebuilt=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -352,22 +352,22 @@ class LivePrograms:
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
         """Call :meth:`LiveProgram.solve` of the cached program with the same structure, or of a new one."""
         with self._lock:
-            live = next((each for each in self._kept if each.fits(lp)), None)
+            live = next((each for each in self._programs if each.fits(lp)), None)
             if live is None:
                 live = LiveProgram()
-                if self._kept:
-                    live.follow(self._kept[0], lp)
-            self._kept = [each for each in self._kept if each is not live]
+                if self._programs:
+                    live.follow(self._programs[0], lp)
+            self._programs = [each for each in self._programs if each is not live]
         answer = live.solve(lp, settings)
         with self._lock:
-            self._kept = [live, *self._kept][:MOST_KEPT]
+            self._programs = [live, *self._programs][:MOST_KEPT]
             self.edits = live.edits
         return answer
 
     @property
     def is_warm(self) -> bool:
         """Whether the most recently solved program has a kept state to start from."""
-        return bool(self._kept) and self._kept[0].is_warm
+        return bool(self._programs) and self._programs[0].is_warm
 
 
 def same_structure(one: LinearProgram, other: LinearProgram) -> bool:

@@ -16,7 +16,14 @@ from copter.highs.vertex import optimal_vertex
 from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import DENSE_ROWS, MOST_ROWS, WarmBasis, applies_to, blocks_work, first_vertex_work
+from copter.methods.blocks.basis import (
+    DENSE_ROWS,
+    MOST_ROWS,
+    BlockWarmBasis,
+    applies_to,
+    blocks_work,
+    first_vertex_work,
+)
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of, whole_matrix
 from copter.methods.blocks.reduced_program import has_limits_alone
@@ -86,22 +93,22 @@ class BlockRound:
 
     Attributes
     ----------
-    basis : WarmBasis
+    basis : BlockWarmBasis
         Basis of the iterate.
-    last : BlockAnswer or None
+    moved : BlockAnswer or None
         The iterate's point, if another method has moved it since the basis's last answer.
     hopeless : bool
         Whether HiGHS says that there is no optimum: interior points on blocks, which cannot prove that, are left out.
     """
 
     of: Round
-    basis: WarmBasis
+    basis: BlockWarmBasis
     program: BlockProgram
     slots: Ints
     generation: NDArray[np.int64]
     judge: Judge
     mark: Mark
-    last: BlockAnswer | None
+    moved: BlockAnswer | None
     hopeless: bool = False
 
     @classmethod
@@ -109,20 +116,19 @@ class BlockRound:
         """Prepare a solve of the current model."""
         model, iterate = given.model, given.iterate
         basis, mark = iterate.pivots(), model.ledger.changes.mark
-        if has_room(model, given.settings):
-            room = basis.follow(model.ledger)
-            program, slots, generation = room.program, room.slots, room.generation
+        if has_gaps(model, given.settings):
+            slotted = basis.follow(model.ledger)
+            program, slots, generation = slotted.program, slotted.slots, slotted.generation
         else:
             program, slots, generation = program_now(model, basis)
         judge = Judge(program, given.settings, given.offset)
-        # whether the iterate's point is not the basis's last answer
-        moved = basis.answer is None and not iterate.cold and not model.ledger.matrix.n_with_rows
-        last = kept_point(iterate, model, program, slots, generation) if moved else None
-        return cls(given, basis, program, slots, generation, judge, mark, last)
+        is_moved = basis.answer is None and not iterate.cold and not model.ledger.matrix.n_with_rows
+        moved = kept_point(iterate, model, program, slots, generation) if is_moved else None
+        return cls(given, basis, program, slots, generation, judge, mark, moved)
 
-    def kept(self) -> Ended | None:
+    def still_optimal(self) -> Ended | None:
         """The iterate's point, if it is still optimal."""
-        return None if self.last is None or not self.judge(self.last) else self.ended(self.last, KEPT)
+        return None if self.moved is None or not self.judge(self.moved) else self.ended(self.moved, KEPT)
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:
         """The optimum that pivots or interior points find, if it is proven."""
@@ -131,6 +137,8 @@ class BlockRound:
         ways = {"basis": self.by_pivots, "highs": self.by_highs}
         found = ways.get(order[0].method, self.by_interior_points)()
         if found is None or not self.judge(found) or not self.judge.shows(found):
+            if self.of.watch() and not self.of.watch.interrupted:
+                self.basis.ran_out()
             return None
         return self.ended(found, order[0])
 
@@ -138,6 +146,7 @@ class BlockRound:
         """Move the iterate to an optimal answer."""
         model, iterate, proof = self.of.model, self.of.iterate, self.judge.proof_of(answer)
         matrix, program = model.ledger.matrix, self.program
+        self.basis.late, self.basis.stopped = 0, None
         if program.private_start[-1] == len(self.slots):
             limit = program.upper[program.n_columns + program.n_rows :]
         else:
@@ -155,17 +164,17 @@ class BlockRound:
     @property
     def follows(self) -> bool:
         """Whether the program follows the model in place."""
-        return self.basis.room is not None and self.program is self.basis.room.program
+        return self.basis.slotted is not None and self.program is self.basis.slotted.program
 
     def by_pivots(self, fresh: bool = False) -> BlockAnswer | None:
-        """Solve by pivots from the last round's basis, or from prices; `fresh` as for :meth:`.WarmBasis.solve`."""
+        """Solve by pivots from the last round's basis, or from prices; `fresh` as for :meth:`.BlockWarmBasis.solve`."""
         basis, prices = self.basis, prices_now(self.of.iterate, self.of.model)
         iterate, point = self.of.iterate, None
-        if basis.kept is None and self.program.n_rows > DENSE_ROWS and not iterate.cold:
-            last = self.last or kept_point(iterate, self.of.model, self.program, self.slots, self.generation)
+        if basis.last is None and self.program.n_rows > DENSE_ROWS and not iterate.cold:
+            last = self.moved or kept_point(iterate, self.of.model, self.program, self.slots, self.generation)
             point = last.x
         answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch, point, fresh)
-        known = basis.kept is not None and basis.kept.program is self.program and not self.follows
+        known = basis.last is not None and basis.last.program is self.program and not self.follows
         basis.seen = (self.program, self.mark) if known else None
         return answer
 
@@ -213,21 +222,21 @@ class BlockRound:
         return found
 
 
-def has_room(model: Model, settings: Settings) -> bool:
+def has_gaps(model: Model, settings: Settings) -> bool:
     """Whether a model is so small that its program has gaps and follows all edits in place (K14)."""
     rows = model.ledger.matrix.n_rows
     most = settings.interior_columns if rows > DENSE_ROWS else settings.basis_columns
     return 0 < model.n_columns <= most and 0 < rows <= MOST_ROWS
 
 
-def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
+def program_now(model: Model, basis: BlockWarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
     """Return the model's program with the slots and generations of its blocks; patched if only bounds changed."""
-    matrix, kept, program = model.ledger.matrix, basis.kept, None
-    if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
+    matrix, last, program = model.ledger.matrix, basis.last, None
+    if last is not None and basis.seen is not None and basis.seen[0] is last.program:
         changed = model.ledger.changes.since(basis.seen[1])
-        program = None if changed is None else patched(kept.program, matrix, kept.slots, changed)
-    if kept is not None and program is not None:
-        slots, generation = kept.slots, kept.generation
+        program = None if changed is None else patched(last.program, matrix, last.slots, changed)
+    if last is not None and program is not None:
+        slots, generation = last.slots, last.generation
     else:
         slots = live_slots(matrix)
         program, generation = program_of(matrix, slots), matrix.generation[slots]

@@ -61,7 +61,7 @@ class Method(Protocol):
     def start(cls, given: Round) -> Method:
         """Return the method, ready to solve this round."""
 
-    def kept(self) -> Ended | None:
+    def still_optimal(self) -> Ended | None:
         """Return the iterate's own point, if it is proven to be still optimal; None if not, or if that is dear."""
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:

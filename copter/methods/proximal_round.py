@@ -32,7 +32,7 @@ class ProximalRound:
         """Return the method, ready to solve this round."""
         return cls(given)
 
-    def kept(self) -> None:
+    def still_optimal(self) -> None:
         """Nothing: the first pricing pass finds out."""
 
     def improve(self, order: tuple[Choice, ...]) -> Ended:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.methods.answers import Ended
 from copter.methods.block_round import Proof, kept_point, moved_to
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.basis import BlockWarmBasis
 from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.protocol import Round
@@ -69,7 +69,7 @@ class SmallSimplex:
         alone, sums, lower, upper = lone_columns(program)
         return cls(given, entries, program, Minimised(program.cost, lower, upper), alone, sums)
 
-    def kept(self) -> Ended | None:
+    def still_optimal(self) -> Ended | None:
         """The iterate's point, if nothing was edited since it was optimal and it is proven so again."""
         iterate, model, entries = self.of.iterate, self.of.model, self.entries
         if iterate.version != model.version or self.is_empty:
@@ -111,7 +111,7 @@ class SmallSimplex:
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
         limit = matrix.sums_of(entries.slots)[0]
         moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
-        iterate.basis, iterate.version = WarmBasis(), model.version
+        iterate.basis, iterate.version = BlockWarmBasis(), model.version
         key = own_keys(matrix, entries.slots)
         iterate.hold_own(matrix, key, answer.private)
         self.of.tell(proof.residuals)

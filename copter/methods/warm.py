@@ -81,7 +81,7 @@ def answered(given: Round) -> Ended:
         ended = None
         if method not in begun:
             begun[method] = method.start(given)
-            ended = begun[method].kept()
+            ended = begun[method].still_optimal()
         ended = ended or begun[method].improve(order[place:])
         if ended is not None:
             return ended

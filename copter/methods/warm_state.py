@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.basis import BlockWarmBasis
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.proximal.iterate import FIRST_SIGMA, Iterate
 from copter.methods.simplex.resumed import Resumed
@@ -20,7 +20,7 @@ class WarmState(Iterate):
 
     Attributes
     ----------
-    basis : WarmBasis or None
+    basis : BlockWarmBasis or None
         None until a method needs one.
     vertex : RoundBasis or None
         Basis of a small model's whole program; None until it is solved by pivots.
@@ -38,7 +38,7 @@ class WarmState(Iterate):
 
     def __init__(self, sigma: float = FIRST_SIGMA) -> None:
         super().__init__(sigma)
-        self.basis: WarmBasis | None = None
+        self.basis: BlockWarmBasis | None = None
         self.vertex: RoundBasis | None = None
         self.program: tuple[BlockProgram, Entries, Mark] | None = None
         self.whole = Resumed()
@@ -54,9 +54,9 @@ class WarmState(Iterate):
         y[:known][same] = self.y[:known][same]
         self.y, self.row_generation = y, generation
 
-    def pivots(self) -> WarmBasis:
+    def pivots(self) -> BlockWarmBasis:
         """Return the basis, created on first use."""
-        self.basis = self.basis or WarmBasis()
+        self.basis = self.basis or BlockWarmBasis()
         return self.basis
 
     def rounds(self) -> RoundBasis:

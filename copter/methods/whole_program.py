@@ -91,11 +91,11 @@ class WholeProgram:
         given.iterate.refresh(matrix)
         return cls(given, given.model.to_linear_program(), columns, own_first)
 
-    def kept(self) -> Ended | None:
+    def still_optimal(self) -> Ended | None:
         """The iterate's point, if nothing was edited since it was optimal and it is so still."""
         if self.of.iterate.version != self.of.model.version:
             return None
-        point = self.kept_point()
+        point = self.last_point()
         return self.ended((point, Status.OPTIMAL, None), KEPT) if self.is_optimal(point) else None
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:
@@ -108,7 +108,7 @@ class WholeProgram:
         else:
             found = self.by_whole_program(choice)
         if found is None and last:
-            found = self.kept_point(), Status.NUMERICAL_ERROR, None
+            found = self.last_point(), Status.NUMERICAL_ERROR, None
         if found is None or (choice is WHOLE_PIVOTS and found[1] not in VERDICTS):
             return None
         return self.ended(found, choice)
@@ -137,7 +137,7 @@ class WholeProgram:
         if self.of.watch():
             return self.stopped(), choice
         ray = impossible_row(self.program)
-        return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray), choice
+        return None if ray is None else (self.last_point(), Status.PRIMAL_INFEASIBLE, ray), choice
 
     def by_highs(self) -> Found | None:
         """Solve by HiGHS in its own process, if that pays (K18); the next round's pivots start there."""
@@ -184,7 +184,7 @@ class WholeProgram:
 
     def stopped(self) -> Found:
         """Return the iterate's point with the status of a timed-out or interrupted solve."""
-        return self.kept_point(), Status.INTERRUPTED if self.of.watch.interrupted else Status.TIME_LIMIT, None
+        return self.last_point(), Status.INTERRUPTED if self.of.watch.interrupted else Status.TIME_LIMIT, None
 
     def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
         """Solve by the methods for blocks, from the last basis or cold; None on failure."""
@@ -257,10 +257,10 @@ class WholeProgram:
         order = np.argsort(key)
         iterate.hold_own(matrix, key[order], self.sign * point.y[len(self.rows()) :][order])
         iterate.cold, iterate.version = False, self.of.model.version
-        kept = self.kept_point(point)
-        return kept if self.is_optimal(kept) else point
+        last = self.last_point(point)
+        return last if self.is_optimal(last) else point
 
-    def kept_point(self, like: Point | None = None) -> Point:
+    def last_point(self, like: Point | None = None) -> Point:
         """Return the iterate's point, as far as its columns and rows still exist."""
         x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
         x[np.isneginf(x)] = 0.0

@@ -613,7 +613,7 @@ class Ledger:
             table.update(zip(requests, values, strict=False))
         self._disordered = True
 
-    def _kept(self, request: Hashable) -> int:
+    def _saved_slot(self, request: Hashable) -> int:
         """Return the slot of a request that is about to be edited, and note how to restore its slab."""
         slot = self.slot_of[request]
         self._undo.append((self.matrix.restore_slab, (self.matrix.save_slab(slot),)))
@@ -626,7 +626,7 @@ class Ledger:
             self._op_update_template(template, *source)
             return
         other = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
-        self.matrix.set_template(self._kept(request), other)
+        self.matrix.set_template(self._saved_slot(request), other)
         if not template.shared:
             self._op_drop_template(template)
 
@@ -639,7 +639,7 @@ class Ledger:
         self.changes.contents(np.asarray(slots, dtype=np.int32), len(self.slot_of))
 
     def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
-        slot = self._kept(request)
+        slot = self._saved_slot(request)
         self._bounds_change(np.array([slot], dtype=np.int32))
         self.matrix.set_limits(slot, limit, lower, upper, least)
 
@@ -658,10 +658,10 @@ class Ledger:
         self.matrix.set_private_bounds(slots, lower, upper)
 
     def _op_integer(self, request: Hashable, integer: bool | NDArray[np.bool_]) -> None:
-        self.matrix.set_integer(self._kept(request), integer)
+        self.matrix.set_integer(self._saved_slot(request), integer)
 
     def _op_fix(self, request: Hashable, column: int) -> None:
-        slot = self._kept(request)
+        slot = self._saved_slot(request)
         self._bounds_change(np.array([slot], dtype=np.int32))
         self.matrix.set_fixed(slot, column)
 
@@ -710,7 +710,7 @@ class Ledger:
     # Operations: costs ----------------------------------------------------------------------------------------------
 
     def _op_cost(self, request: Hashable, cost: Costs, scale: float, offset: float, rounding: float) -> None:
-        self.matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
+        self.matrix.set_cost(self._saved_slot(request), cost, scale, offset, rounding)
 
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
         """Set the costs of many requests, given one after the other or as the rows of a matrix."""
@@ -742,12 +742,12 @@ class Ledger:
     def _op_scale(
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None
     ) -> None:
-        slot = self._kept(request)
+        slot = self._saved_slot(request)
         self.matrix.set_scale(slot, scale, offset)
         self.matrix.set_exceptions(slot, columns, costs)
 
     def _op_exceptions(self, request: Hashable, columns: Ints, costs: Floats) -> None:
-        self.matrix.set_exceptions(self._kept(request), columns, costs)
+        self.matrix.set_exceptions(self._saved_slot(request), columns, costs)
 
     def _op_rescale(
         self,

@@ -157,9 +157,9 @@ class OwnRequests(Inventory):
             return
         bounds = limit, at_least, lower, upper
         own = self._own(ids, sizes, cost, (usage, resources), (private_rows, private_sizes), bounds)
-        columns = self._kept("kept", ids, kept, np.diff(own.first), self.ledger.matrix.sizes_of(slots))
+        columns = self._continued("kept", ids, kept, np.diff(own.first), self.ledger.matrix.sizes_of(slots))
         counts = np.zeros(len(ids), dtype=np.int32) if own.private is None else np.diff(own.private[0])
-        rows = self._kept("kept_rows", ids, kept_rows, counts, self.ledger.matrix.private_sizes(slots))
+        rows = self._continued("kept_rows", ids, kept_rows, counts, self.ledger.matrix.private_sizes(slots))
         for request, slot in zip(ids, slots.tolist(), strict=True):
             if self.ledger.matrix.slabs[slot].whole_each is not None:
                 raise EditNotAllowedError(
@@ -169,7 +169,7 @@ class OwnRequests(Inventory):
         self.ledger.apply("columns", ids, *own._replace(integer=whole), columns, rows)
 
     @staticmethod
-    def _kept(what: str, ids: list[Hashable], given: ArrayLike, counts: Ints, before: Ints) -> Ints:
+    def _continued(what: str, ids: list[Hashable], given: ArrayLike, counts: Ints, before: Ints) -> Ints:
         """Return the old numbers of new columns or rows; each old one of a request may be continued once."""
         n = int(counts.sum())
         kept = whole_numbers(what, np.full(n, given) if isinstance(given, int | np.integer) else given, n)

@@ -193,7 +193,7 @@ class Solution:
         """Primal values, (n,), in the model's column order (requests in the order they were added)."""
         if self._sparse is None or "dense" in self._cache:
             return self._arrays()[0]
-        x: Floats = self._kept("x", self._sparse.behind.x)
+        x: Floats = self._cached("x", self._sparse.behind.x)
         return x
 
     @property
@@ -212,10 +212,10 @@ class Solution:
         return None if self._ray is None else self._ray()
 
     def _arrays(self) -> Arrays:
-        arrays: Arrays = self._kept("dense", self._dense)
+        arrays: Arrays = self._cached("dense", self._dense)
         return arrays
 
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
         """Return a named value, computed at the first call and then cached."""
         if name not in self._cache:
             self._cache[name] = make()
@@ -227,7 +227,7 @@ class Solution:
 
         If it names one request and no resource, that request's own rows, limit and bounds contradict each other.
         """
-        return ((), ()) if self._conflict is None else self._kept("conflict", self._conflict)
+        return ((), ()) if self._conflict is None else self._cached("conflict", self._conflict)
 
     # By request, one or many --------------------------------------------------------------------------------------
 

@@ -52,12 +52,12 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     sizes_of_terms = 1.0 + abs(value) + abs(fixed) + float(np.abs(options.best).sum()) + paid
     margin = 8.0 * (columns + rows + 16) * float(np.finfo(float).eps) * sizes_of_terms  # what sums of so many are off
     budget = value - least + margin
-    kept = options.within(budget)
-    if kept is None:
+    affordable = options.within(budget)
+    if affordable is None:
         return None
-    choices, order = kept.choices(prices, left, draft.room)
+    choices, order = affordable.choices(prices, left, draft.room)
     whole = choices.search(budget - 2.0 * margin, most_work // (2 + len(prices)))
-    if choices.found and not took(draft, kept, choices.choice(), order):
+    if choices.found and not took(draft, affordable, choices.choice(), order):
         return None
     return float(draft.value() - 2.0 * margin) if whole else None
 
@@ -97,7 +97,7 @@ class Options:
         taken = self.slots[draft.column[self.slots] != IDLE]
         return draft.matrix.costs_at(taken, draft.column[taken])
 
-    def within(self, budget: float) -> Kept | None:
+    def within(self, budget: float) -> Affordable | None:
         """Return the options that lose less than the budget; None if too many requests have several."""
         loss = self.reduced - self.best[self.owner]
         fine = np.flatnonzero(loss < budget)
@@ -106,10 +106,10 @@ class Options:
         count[idle] += 1
         if (count > 1).sum() > MOST_OPEN:
             return None
-        return Kept(self, fine, idle, loss[fine], -self.best[idle])
+        return Affordable(self, fine, idle, loss[fine], -self.best[idle])
 
 
-class Kept:
+class Affordable:
     """The options that a better plan may use; "no column" is column -1.
 
     Attributes
@@ -149,14 +149,14 @@ class Kept:
         return search, order
 
 
-def took(draft: Draft, kept: Kept, choice: Ints, order: Places) -> bool:
+def took(draft: Draft, affordable: Affordable, choice: Ints, order: Places) -> bool:
     """Give the draft the columns of a choice; if it is then infeasible, restore the draft and return False."""
     before, left = draft.column, draft.left
     picked = order[choice]
-    slots, column = kept.slots[kept.owner[picked]], kept.column[picked].astype(np.int32)
-    draft.left = draft.left + usage_by(draft, kept.slots)
+    slots, column = affordable.slots[affordable.owner[picked]], affordable.column[picked].astype(np.int32)
+    draft.left = draft.left + usage_by(draft, affordable.slots)
     draft.column = draft.column.copy()
-    draft.column[kept.slots] = IDLE
+    draft.column[affordable.slots] = IDLE
     taken = column != IDLE
     draft.take_all(slots[taken], column[taken])
     if draft.holds():

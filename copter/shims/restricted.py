@@ -64,14 +64,14 @@ class RestrictedShim:
         if not drafts_know(model):
             return searched(model, solution, previous, self.search, self.time_limit_s, self.seed)
         first = RoundingShim(time_limit_s=self.time_limit_s)
-        best, fractional, kept = rounded(first, model, solution, previous)
+        best, fractional, repeats = rounded(first, model, solution, previous)
         if not best.holds():
             left = self.time_limit_s - (time.perf_counter() - started)
             return no_draft(model, best, solution, previous, self.search, left)
         slots, columns = candidates(best, solution)
         left = self.time_limit_s - (time.perf_counter() - started)
         if len(slots) == 0 or left <= 0.0:
-            return planned(model, best, solution, fractional, kept)
+            return planned(model, best, solution, fractional, repeats)
         lp = restricted_program(best, slots, columns)
         # HiGHS in another process helps in rounds of medium size only: large ones end too soon, small ones need no
         # help.
@@ -94,8 +94,8 @@ class RestrictedShim:
             draft.repair()
             draft.improve_shares(left_s)
             if draft.holds() and draft.value() < best.value():
-                best, kept = draft, False
-        return planned(model, best, solution, fractional, kept)
+                best, repeats = draft, False
+        return planned(model, best, solution, fractional, repeats)
 
 
 def drafted(like: Draft, column: Ints, share: Floats) -> Draft:

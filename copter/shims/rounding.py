@@ -58,12 +58,12 @@ class RoundingShim:
         seen = surveyed(model)
         if seen is None:
             return searched(model, solution, previous, "rounding", self.time_limit_s)
-        best, fractional, kept = rounded(self, model, solution, previous, seen)
+        best, fractional, repeats = rounded(self, model, solution, previous, seen)
         if not best.holds():
             left = self.time_limit_s - (time.perf_counter() - started)
             return no_draft(model, best, solution, previous, "rounding", left if self.searches else 0.0)
         least = closed(best, solution, self.most_work) if self.most_work > 0 else None
-        return planned(model, best, solution, fractional, kept, least)
+        return planned(model, best, solution, fractional, repeats, least)
 
 
 def searched(
@@ -111,18 +111,18 @@ def rounded(
     draft = Draft(model, slots, columns, x, seen)
     if not draft.holds() and not draft.can_be_relieved():
         return draft, 0, False
-    kept = draft.previous(previous) if previous is not None else None
+    last = draft.previous(previous) if previous is not None else None
     if draft.shares is not None or draft.fillers is not None:
         chosen = draft.whole[slots]
         slots, columns, x = slots[chosen], columns[chosen], x[chosen]
     fractional = draft.round(slots, columns, x, shim.whole, shim.support)
     draft.fill(stop)
     draft.repair()
-    if kept is not None and (not draft.holds() or kept.is_worth_more(draft)):
-        kept.repair()
-        if kept.holds() and (not draft.holds() or kept.is_worth_more(draft)):
-            kept.fill(stop)
-            kept.repair()
-            draft = kept
+    if last is not None and (not draft.holds() or last.is_worth_more(draft)):
+        last.repair()
+        if last.holds() and (not draft.holds() or last.is_worth_more(draft)):
+            last.fill(stop)
+            last.repair()
+            draft = last
     draft.improve_shares(left_s)
-    return draft, fractional, draft is kept
+    return draft, fractional, draft is last

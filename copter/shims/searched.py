@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.methods.integer.clock import Clock
-from copter.methods.integer.problem import room
+from copter.methods.integer.problem import row_tolerance
 from copter.methods.integer.search import IntegerSearch
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.column_map import slots_in_order
@@ -150,7 +150,8 @@ def inward(lp: LinearProgram) -> LinearProgram:
     whole = np.ones(lp.shape[0], dtype=np.bool_)
     broken = (lp.A.data != np.rint(lp.A.data)) | np.repeat(~lp.integrality, np.diff(lp.A.indptr))
     whole[lp.A.indices[broken]] = False
-    lower, upper = lp.row_lower + INWARD * room(lp.row_lower), lp.row_upper - INWARD * room(lp.row_upper)
+    lower = lp.row_lower + INWARD * row_tolerance(lp.row_lower)
+    upper = lp.row_upper - INWARD * row_tolerance(lp.row_upper)
     stay = whole | ~(lower < upper)
     return LinearProgram(
         lp.c, sp.csc_array(lp.A), np.where(stay, lp.row_lower, lower), np.where(stay, lp.row_upper, upper),

@@ -30,7 +30,7 @@ Ages = NDArray[np.int64]
 DENSE_ROWS = 128
 MOST_ROWS = 100_000  # coupling rows up to which there is a basis
 FEW_PRICES = 1e-9  # smaller prices, relative to the largest, count as zero where a basis starts from them
-SLICE = 10  # pivots between two looks at the clock
+SLICE = 10  # pivots of up to `DENSE_ROWS` rows between two looks at the clock
 COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
@@ -74,7 +74,7 @@ class Ending(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LastRound:
     """State kept from a round: the program, its blocks' names, its scaling, the tableau."""
 
     program: BlockProgram
@@ -115,7 +115,7 @@ class Kept:
         return self.has_blocks_of(program, slots, generation)
 
 
-class WarmBasis:
+class BlockWarmBasis:
     """Solves a block program by the dual simplex method, from the final basis of the last solve.
 
     A block's name is its slot and generation. A block with changed costs or coefficients is treated as a new one: its
@@ -123,44 +123,46 @@ class WarmBasis:
 
     Attributes
     ----------
-    kept : Kept or None
+    last : LastRound or None
         The last program and its basis.
     answer : BlockAnswer or None
         Answer of the kept program, before later edits.
-    room : SlottedProgram or None
+    slotted : SlottedProgram or None
         The program that follows a model's matrix in place, see :meth:`follow`.
     """
 
     def __init__(self) -> None:
-        self.kept: Kept | None = None
+        self.last: LastRound | None = None
         self.answer: BlockAnswer | None = None
-        self.room: SlottedProgram | None = None
-        self.mark: Mark | None = None  # of the edits that the room contains, if that is known
-        self.stays = False  # whether the room's program has not changed since the last answer
+        self.slotted: SlottedProgram | None = None
+        self.mark: Mark | None = None  # of the edits that the slotted program contains, if that is known
+        self.stays = False  # whether the slotted program has not changed since the last answer
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
+        self.late = 0  # consecutive rounds that ran out of time after pivots gave up, see :meth:`ran_out`
+        self.stopped: LastRound | None = None  # where this round's pivots gave up
         self.gave_up = False  # whether the last round's sparse pivots ended at their work limit, or rest after that
         self.ties = 0  # blocks with several best columns after another method's optimum, for each coupling row
         self.unsettled = self.waiting = 0  # the same as failures and resting, of rounds in which prices settle no part
         self.shares: list[float] = []  # work of the last rounds' sparse pivots, as a share of a cold solve's
 
     def follow(self, ledger: Ledger) -> SlottedProgram:
-        """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
-        room, kept, matrix = self.room, self.kept, ledger.matrix
-        self.room = self.kept = None  # after an error neither is behind the model
+        """Return a model's program; where its gaps suffice, program and basis follow the edits in place (K14)."""
+        slotted, last, matrix = self.slotted, self.last, ledger.matrix
+        self.slotted = self.last = None  # after an error neither is behind the model
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
-        if room is None or not room.follow(matrix, edited):
-            room = SlottedProgram.of(matrix, room)
-            if kept is not None and not isinstance(kept.dual, SparseDual):
-                kept = None
-        elif kept is not None and kept.program is room.program:
-            self.stays = self.stays and not room.changed.any()
-            if not self.stays and not renewed(kept, room):
-                kept = None
-        self.room, self.kept = room, kept
-        return room
+        if slotted is None or not slotted.follow(matrix, edited):
+            slotted = SlottedProgram.of(matrix, slotted)
+            if last is not None and not isinstance(last.dual, SparseDual):
+                last = None
+        elif last is not None and last.program is slotted.program:
+            self.stays = self.stays and not slotted.changed.any()
+            if not self.stays and not renewed(last, slotted):
+                last = None
+        self.slotted, self.last = slotted, last
+        return slotted
 
     def solve(
         self,
@@ -189,26 +191,32 @@ class WarmBasis:
             Whether the basis is another method's for this very program (:meth:`enter`): its pivots do not rest, and do
             not count among those of warm rounds.
         """
-        follows = self.room is not None and program is self.room.program
+        follows = self.slotted is not None and program is self.slotted.program
         self.gave_up = False
-        known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
+        known = follows or (self.last is not None and self.last.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
-        if self.resting and not fresh:
+        late = self.late if self.late and not fresh and np.isfinite(watch.limit_s) else 0
+        if late > 1 and late & (late - 1) == 0:
+            self.gave_up = program.n_rows > DENSE_ROWS
+            return None
+        if self.resting and not late and not fresh:
             self.resting, self.gave_up = self.resting - 1, program.n_rows > DENSE_ROWS
             return None
-        kept, self.kept = self.kept, None
-        current = kept is not None and kept.program is program and follows
+        last, self.last = self.last, None
+        current = last is not None and last.program is program and follows
         if (
-            kept is not None
+            last is not None
             and self.answer is not None
-            and (self.stays if current else kept.is_of(program, slots, generation))
+            and (self.stays if current else last.is_of(program, slots, generation))
         ):
-            self.kept = kept if follows else replace(kept, program=program)
+            self.last = last if follows else replace(last, program=program)
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
-            now = kept if kept is None or current else carried(kept, program, slots, generation)
+            now = last if last is None or current else carried(last, program, slots, generation)
             most = MOST_SHARE if fresh or now is None else self.most_cold(now) / 2**self.failures
+            if late:
+                most = np.inf
             ending = Ending.UNSTABLE if now is None else ended(now, watch, most)
             begins, cautious = ending == Ending.UNSTABLE, most < MOST_SHARE / 2**self.failures
             if begins and self.ties > MOST_TIES:
@@ -216,14 +224,16 @@ class WarmBasis:
                 return None
             if begins:
                 now = begun(program, slots, generation, prices, point)
-                most = MOST_COLD[0] if point is None else MOST_SHARE
+                if not late:
+                    most = MOST_COLD[0] if point is None else MOST_SHARE
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, most / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
-                self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
+                self.last, self.answer, self.stays = now, None, False  # the next round starts from here
+                self.stopped = now
                 if now is not None and isinstance(now.dual, SparseDual) and not watch():
                     self.gave_up = True
-                    self.kept = now if begins else None  # or from the next method's optimum, in turns
+                    self.last = now if begins else None  # or from the next method's optimum, in turns
                     if cautious and not begins:  # the next rounds may take longer
                         self.shares = [*self.shares[1 - SHARES :], MOST_SHARE]
                     else:
@@ -232,7 +242,7 @@ class WarmBasis:
                 elif not watch():
                     self.failures, self.resting = after_failure(self.failures)
             return None
-        self.kept, self.stays = now, follows
+        self.last, self.stays = now, follows
         self.failures = self.failures if fresh else 0
         n, dual = program.n_columns, now.dual
         if isinstance(dual, SparseDual) and not fresh:
@@ -248,11 +258,21 @@ class WarmBasis:
         self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
         return self.answer
 
+    def ran_out(self) -> None:
+        """Take note that the round has run out of time, whatever came after the pivots.
+
+        The next round's pivots go on from where these stopped, until its deadline; its second, fourth, eighth, ...
+        successor leaves all of its time to the next method.
+        """
+        self.late += 1
+        if self.last is None:
+            self.last, self.answer, self.stays = self.stopped, None, False
+
     def enter(self, program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> bool:
         """Take over a vertex's basis, from which the next :meth:`solve` of this program starts; whether that is one."""
         with np.errstate(all="ignore"):
-            self.kept, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
-        return self.kept is not None
+            self.last, self.answer, self.stays = entered(program, slots, generation, vertex), None, False
+        return self.last is not None
 
     def settles(self) -> bool:
         """Whether prices shall settle a part of the program this round (K6).
@@ -271,9 +291,9 @@ class WarmBasis:
         else:
             self.unsettled, self.waiting = after_failure(self.unsettled)
 
-    def most_cold(self, kept: Kept) -> float:
+    def most_cold(self, last: LastRound) -> float:
         """Work limit of pivots from a basis, as a share of a cold solve's."""
-        if not isinstance(kept.dual, SparseDual):
+        if not isinstance(last.dual, SparseDual):
             return MOST_COLD[1]
         expected = SHARE_GROWTH * max(self.shares, default=MOST_SHARE)
         return min(max(expected, LEAST_SHARE), MOST_SHARE)
@@ -320,31 +340,31 @@ def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats,
     return least, most, program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
 
 
-def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
+def ended(last: LastRound, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     """Pivot until optimal, out of time, or out of pivots; returns how it ended (UNSTABLE: rounding errors)."""
-    dual, again = kept.dual, 0
+    dual, again = last.dual, 0
     if isinstance(dual, SparseDual):
-        return sparsely_ended(kept, dual, watch, most_cold)
+        return sparsely_ended(last, dual, watch, most_cold)
     update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
-    most = most_cold * kept.cold
+    most = most_cold * last.cold
     if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
         most /= SLOWER
     while update * dual.pivots + dual.work + dual.classes.work <= most:
         ending = Ending(dual.run(SLICE))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
-        if ending == Ending.UNSTABLE and again < AGAIN and refactorised(kept):
+        if ending == Ending.UNSTABLE and again < AGAIN and refactorised(last):
             again, ending = again + 1, Ending.UNFINISHED
         if ending != Ending.UNFINISHED or watch():
             return ending
     return Ending.UNFINISHED
 
 
-def sparsely_ended(kept: Kept, dual: SparseDual, watch: Watch, most_cold: float) -> Ending:
+def sparsely_ended(last: LastRound, dual: SparseDual, watch: Watch, most_cold: float) -> Ending:
     """Pivot as in :func:`ended`, with sparse factors."""
-    again = 0
-    while SPARSE_COST * dual.work <= most_cold * kept.cold:
-        ending = Ending(dual.run(SLICE))
+    again, pivots = 0, max(SLICE * DENSE_ROWS // dual.n_rows, 1)  # a pivot of more rows takes longer
+    while SPARSE_COST * dual.work <= most_cold * last.cold:
+        ending = Ending(dual.run(pivots))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
         if ending == Ending.UNSTABLE and again < AGAIN and dual.renewed():
@@ -354,9 +374,9 @@ def sparsely_ended(kept: Kept, dual: SparseDual, watch: Watch, most_cold: float)
     return Ending.UNFINISHED
 
 
-def refactorised(kept: Kept) -> bool:
+def refactorised(last: LastRound) -> bool:
     """Invert the basis afresh and recompute prices and values; returns False if it contains artificial variables."""
-    program, dual = kept.program, kept.dual
+    program, dual = last.program, last.dual
     if isinstance(dual, SparseDual):
         return dual.renewed()
     n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
@@ -368,7 +388,7 @@ def refactorised(kept: Kept) -> bool:
     key = np.full(m, n)
     key[own] = dual.keys[block[head[own]]]
     sign = np.where((head < n) == (key < n), 1.0, -1.0)
-    moved = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    moved = moved_costs(program.cost * last.factor, program.column_start, last.slots, APART, LEAST_COST)
     cost = np.append(moved, 0.0)
     basis, right = np.zeros((m, m)), np.zeros(m)
     for variable, factor in ((head, np.ones(m)), (key, -sign)):
@@ -376,7 +396,7 @@ def refactorised(kept: Kept) -> bool:
         column = variable[position]
         counts = np.diff(program.start)[column]
         entry, at = spread(program.start[column], counts), np.repeat(position, counts)
-        value = program.value[entry] * kept.scale[program.row[entry]] * factor[at]
+        value = program.value[entry] * last.scale[program.row[entry]] * factor[at]
         np.add.at(basis, (program.row[entry], at), value)
         right[position] += factor[position] * cost[column]
     rows = np.flatnonzero(head >= n + blocks)
@@ -419,7 +439,7 @@ def blocks_work(program: BlockProgram) -> float:
 
 def begun(
     program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, point: Floats | None = None
-) -> Kept | None:
+) -> LastRound | None:
     """Return a start from prices, and with sparse factors from a point, if there is one."""
     _, every, factor = program.equilibrated()
     scale = every[: program.n_rows]
@@ -432,10 +452,10 @@ def begun(
         holds = dual.begin(scaled)
     if not holds:
         return None
-    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+    return LastRound(program, slots, generation, scale, factor, dual, cold_work(program))
 
 
-def entered(program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> Kept | None:
+def entered(program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex) -> LastRound | None:
     """Return a start from a vertex whose basis is known (K18); None if the basis does not fit the blocks."""
     if vertex.y is None or vertex.statuses is None or vertex.x is None:
         return None
@@ -463,28 +483,28 @@ def entered(program: BlockProgram, slots: Ints, generation: Ages, vertex: Vertex
     high = (every == AT_UPPER).astype(np.uint8)
     if not isinstance(dual, SparseDual) or not dual.enter(vertex.y[:m] * factor / scale, heads, keys, high):
         return None
-    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+    return LastRound(program, slots, generation, scale, factor, dual, cold_work(program))
 
 
-def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
+def carried(last: LastRound, program: BlockProgram, slots: Ints, generation: Ages) -> LastRound | None:
     """Transfer the kept basis to a program; None if that is impossible."""
-    before, old = kept.dual, kept.program
-    if kept.differs_in_right_sides(program, slots, generation):
-        bounds = scaled_bounds(program, kept.scale)
-        return replace(kept, program=program) if before.renew(*bounds) else None
+    before, old = last.dual, last.program
+    if last.differs_in_right_sides(program, slots, generation):
+        bounds = scaled_bounds(program, last.scale)
+        return replace(last, program=program) if before.renew(*bounds) else None
     rows = program.n_rows - old.n_rows
     if rows < 0:
         return None
-    scale = np.concatenate((kept.scale, np.ones(rows)))
+    scale = np.concatenate((last.scale, np.ones(rows)))
     alone = isinstance(before, BlockDual) and before.classes.alone
-    dual = dual_of(program, scale, kept.factor, slots, alone)
-    place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
+    dual = dual_of(program, scale, last.factor, slots, alone)
+    place = same_blocks(before, dual, last.slots, last.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
     prices = np.concatenate((before.prices, np.zeros(rows)))
     if isinstance(dual, SparseDual):
         norms = before.norms if isinstance(before, SparseDual) else None
         holds = dual.enter(prices, heads, keys, high, norms)
-        return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program)) if holds else None
+        return LastRound(program, slots, generation, scale, last.factor, dual, cold_work(program)) if holds else None
     inverse = before.inverse
     if rows:
         inverse = WorkingInverse(program.n_rows)
@@ -492,16 +512,16 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
         inverse.entries[: old.n_rows, : old.n_rows] = before.inverse.entries
     if not dual.take(inverse, prices, heads, keys, high):
         return None
-    return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program))
+    return LastRound(program, slots, generation, scale, last.factor, dual, cold_work(program))
 
 
-def renewed(kept: Kept, room: SlottedProgram) -> bool:
+def renewed(last: LastRound, slotted: SlottedProgram) -> bool:
     """Bring a basis up to its program, which has followed the matrix; returns False if it cannot go on."""
-    program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
-    cost = perturbed(program, kept.factor, kept.slots)
-    row_lower, row_upper = program.lower[n : n + m] * kept.scale, program.upper[n : n + m] * kept.scale
-    dual.rewrite(room.changed, program, kept.scale, cost)
-    return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, room.changed)
+    program, dual, n, m = last.program, last.dual, last.program.n_columns, last.program.n_rows
+    cost = perturbed(program, last.factor, last.slots)
+    row_lower, row_upper = program.lower[n : n + m] * last.scale, program.upper[n : n + m] * last.scale
+    dual.rewrite(slotted.changed, program, last.scale, cost)
+    return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, slotted.changed)
 
 
 def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:

@@ -7,6 +7,9 @@ cdef enum:
 
 cdef double RATE
 cdef double TIE
+cdef double PIVOT
+cdef double DRIFT
+cdef int FLIPS
 
 
 cdef inline double beyond(double x, double low, double high) noexcept nogil:

@@ -17,6 +17,10 @@ from copter.methods.blocks.working_inverse cimport WorkingInverse
 cdef double TOLERANCE = 1e-9
 cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
+cdef double PIVOT = 1e-6  # least size of a pivot
+# Most relative difference of a pivot computed by row and by column; more calls for fresh values.
+cdef double DRIFT = 1e-6
+cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
 
 
 cdef class BlockBasis:

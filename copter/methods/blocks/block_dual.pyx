@@ -7,7 +7,7 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, DRIFT, FLIPS, PIVOT, RATE, REWRITTEN, TIE, BlockBasis
 from copter.methods.blocks.block_items cimport BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
@@ -25,11 +25,7 @@ cdef int OFTEN = 25  # pivots between two looks at the loose blocks
 cdef int CHECKED = 4  # looks between two checks of the rounding error
 cdef int LOOSE = 16  # items are sorted anew once more than one block in LOOSE is loose
 cdef int MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
-cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
 cdef int ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
-cdef double PIVOT = 1e-6  # least size of a pivot
-# Most relative difference of a pivot computed by row and by column; more calls for fresh values.
-cdef double DRIFT = 1e-6
 cdef double FARTHER = 4.0  # the next ratio test's reach is this many times the last step
 
 

@@ -8,12 +8,12 @@ cdef class Breakpoints:
 
     Parameters
     ----------
-    room : int
+    capacity : int
         The most that it ever holds at once.
     """
 
-    def __init__(self, int room):
-        self.step, self.variable = np.zeros(max(room, 1)), np.zeros(max(room, 1), dtype=np.int32)
+    def __init__(self, int capacity):
+        self.step, self.variable = np.zeros(max(capacity, 1)), np.zeros(max(capacity, 1), dtype=np.int32)
         self.size = self.most = 0
 
     def push(self, int variable, double step):

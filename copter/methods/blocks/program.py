@@ -85,10 +85,10 @@ class BlockProgram:
         size = np.where(np.isfinite(least), np.abs(least), 0.0) + np.where(np.isfinite(most), np.abs(most), 0.0)
         margin = ROUNDING * size
         binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
-        kept = np.flatnonzero(binds).astype(np.int32)
-        lean = self.of_rows(kept)
+        rows = np.flatnonzero(binds).astype(np.int32)
+        lean = self.of_rows(rows)
         alone = np.flatnonzero(~lean.repeated_rows()).astype(np.int32)
-        return lean.of_rows(alone), kept[alone]
+        return lean.of_rows(alone), rows[alone]
 
     def repeated_rows(self) -> NDArray[np.bool_]:
         """Mark coupling rows implied by another row: equal entries, and bounds at least as wide, (rows,) (K5).
@@ -124,18 +124,18 @@ class BlockProgram:
                 stays = row
         return repeated
 
-    def of_rows(self, kept: Ints) -> BlockProgram:
+    def of_rows(self, rows: Ints) -> BlockProgram:
         """Return the program with only some of its coupling rows, ascending."""
         n, m = self.n_columns, self.n_rows
-        if len(kept) == m:
+        if len(rows) == m:
             return self
         place = np.full(m, -1, dtype=np.int32)
-        place[kept] = np.arange(len(kept), dtype=np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
         start, row, value = kept_entries(place, self.start, self.row, self.value)
-        stays = np.concatenate((np.arange(n), n + kept, np.arange(n + m, len(self.lower))))
+        stays = np.concatenate((np.arange(n), n + rows, np.arange(n + m, len(self.lower))))
         return replace(
             self,
-            n_rows=len(kept),
+            n_rows=len(rows),
             start=start,
             row=row,
             value=value,

@@ -48,8 +48,8 @@ class ReducedProgram:
         found = cls(lean, rows, np.arange(n), np.arange(n_private), whole)
         if has_limits_alone(program):
             while found.without_useless_columns():  # ends: each turn takes out a tenth of the columns
-                lean, kept = found.program.without_loose_rows()
-                found.program, found.rows = lean, found.rows[kept]
+                lean, binding = found.program.without_loose_rows()
+                found.program, found.rows = lean, found.rows[binding]
         return found
 
     @classmethod

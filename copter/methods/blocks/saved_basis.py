@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import Kept, WarmBasis, cold_work, dual_of
+from copter.methods.blocks.basis import BlockWarmBasis, LastRound, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.slotted_program import SlottedProgram
 from copter.methods.blocks.sparse_dual import SparseDual
@@ -19,22 +19,22 @@ from copter.methods.choose import MOST_FAILURES
 PATIENCE = ("failures", "resting", "unsettled", "waiting", "ties")  # counts of a basis
 
 
-def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
+def basis_state(basis: BlockWarmBasis | None) -> dict[str, Any] | None:
     """Return everything the next round needs; sparse factors are made anew from the basis."""
     if basis is None:
         return None
-    kept, answer, patience = basis.kept, basis.answer, [getattr(basis, name) for name in PATIENCE]
-    if kept is None:
+    last, answer, patience = basis.last, basis.answer, [getattr(basis, name) for name in PATIENCE]
+    if last is None:
         return {"patience": patience} if any(patience) else None
-    dual = kept.dual
+    dual = last.dual
     own = {"norms": dual.norms} if isinstance(dual, SparseDual) else {"inverse": dual.inverse.entries}
     return {
         "patience": patience,
-        "program": {field.name: getattr(kept.program, field.name) for field in fields(BlockProgram)},
-        "slots": kept.slots,
-        "generation": kept.generation,
-        "scale": kept.scale,
-        "factor": kept.factor,
+        "program": {field.name: getattr(last.program, field.name) for field in fields(BlockProgram)},
+        "slots": last.slots,
+        "generation": last.generation,
+        "scale": last.scale,
+        "factor": last.factor,
         **own,
         "prices": dual.prices,
         "heads": dual.heads,
@@ -44,11 +44,11 @@ def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
     }
 
 
-def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
+def basis_from(state: dict[str, Any] | None) -> BlockWarmBasis | None:
     """Rebuild the basis; raises ValueError if the arrays are not a basis."""
     if state is None:
         return None
-    basis = WarmBasis()
+    basis = BlockWarmBasis()
     for name, count in zip(PATIENCE, state.get("patience", ()), strict=False):  # earlier files have fewer
         require(0 <= int(count) < 2**MOST_FAILURES or (name == "ties" and int(count) >= 0), "its counts are none")
         setattr(basis, name, int(count))
@@ -91,7 +91,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         inverse.entries[:] = entries
         rests = dual.take(inverse, prices, heads, keys, high)
     require(rests, "a variable rests at no bound")
-    basis.kept = Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+    basis.last = LastRound(program, slots, generation, scale, factor, dual, cold_work(program))
     if state["answer"] is not None:
         x, y, private = (plain(each) for each in state["answer"])
         own = len(program.lower) - n - m
@@ -99,7 +99,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
     each = np.arange(blocks + 1)
     if np.array_equal(np.sort(slots), each[:-1]) and np.array_equal(program.private_start, each):
-        basis.room, basis.stays = SlottedProgram.holding(program, slots, generation), basis.answer is not None
+        basis.slotted, basis.stays = SlottedProgram.holding(program, slots, generation), basis.answer is not None
     return basis
 
 

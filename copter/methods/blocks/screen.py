@@ -45,7 +45,7 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
     """
     every = max(min(MOST, (len(program.column_start) - 1) // BLOCKS), FEWEST)
     sample, columns, share = sample_of(program, every)
-    lean, kept = sample.without_loose_rows()
+    lean, binding = sample.without_loose_rows()
     scaled, scale, factor = lean.equilibrated()
     method = BlockMethod(scaled, n_threads, must_stop)
     figures, stopped = method.run(CLOSE, 100, lambda iteration, now: must_stop())
@@ -54,7 +54,7 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
     x = np.zeros(program.n_columns)
     x[columns] = method.state.x[: len(columns)] / share
     prices = np.zeros(program.n_rows)
-    prices[kept] = (method.state.y * scale / factor)[: len(kept)]
+    prices[binding] = (method.state.y * scale / factor)[: len(binding)]
     close = near(program, x)
     return np.flatnonzero(close | is_crowded(program)).astype(np.int32), prices
 

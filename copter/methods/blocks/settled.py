@@ -44,7 +44,7 @@ class Settled:
     x : ndarray (columns,)
         Values of the settled blocks' columns, zero elsewhere.
     loose : ndarray (blocks,) bool
-    kept : ndarray (columns,) bool
+    near : ndarray (columns,) bool
         The columns of loose blocks that stay.
     """
 
@@ -53,7 +53,7 @@ class Settled:
     point: Floats | None
     x: Floats
     loose: Mask
-    kept: Mask
+    near: Mask
 
     @classmethod
     def at(cls, program: BlockProgram, prices: Floats, point: Floats | None = None) -> Settled:
@@ -107,9 +107,9 @@ class Settled:
         """Make blocks loose, with all of their columns that differ."""
         program, free = self.program, np.zeros(len(self.loose), dtype=np.uint8)
         free[blocks] = True
-        _, _, kept = settled_blocks(program, np.zeros(program.n_columns), 0.0, free)
+        _, _, near = settled_blocks(program, np.zeros(program.n_columns), 0.0, free)
         freed = np.repeat(free.astype(bool), np.diff(program.column_start))
-        self.kept |= kept & freed
+        self.near |= near & freed
         self.x[freed] = 0.0
         self.loose[blocks] = True
 
@@ -125,7 +125,7 @@ class Settled:
             self.loosen_some(np.where(moved, program.upper[n : n + m], 0.0), self.x + self.room)
             return
         other = Settled.at(program, prices, self.point)
-        self.kept |= other.kept
+        self.near |= other.near
         differs = block_of(program)[self.x != other.x]
         self.loosen(np.union1d(np.union1d(wrong, differs), np.flatnonzero(other.loose & ~self.loose)))
 
@@ -134,12 +134,12 @@ class Settled:
         program = self.program
         n, m, upper = program.n_columns, program.n_rows, program.upper.copy()
         upper[n : n + m] = np.maximum(upper[n : n + m] - self.used, 0.0)
-        found = ReducedProgram.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.kept)
+        found = ReducedProgram.of_parts(replace(program, upper=upper), np.arange(m, dtype=np.int32), self.near)
         found.whole.x[:] = self.x
         found.program, found.rows = found.program.without_loose_rows()
         if found.without_useless_columns():
-            found.program, kept = found.program.without_loose_rows()
-            found.rows = found.rows[kept]
+            found.program, binding = found.program.without_loose_rows()
+            found.rows = found.rows[binding]
         return found
 
     def wrong(self, prices: Floats, tolerance: float, private: Floats) -> Places:
@@ -205,7 +205,7 @@ def solve_settled(
     state = Settled.at(program, prices, point)
     solved = 0
     for _ in range(GUESSES):
-        solved += int(state.kept.sum())
+        solved += int(state.near.sum())
         if solved > MOST_LEFT * program.n_columns:
             return None
         part, accepted = state.part(), list[BlockAnswer]()

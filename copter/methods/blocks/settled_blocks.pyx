@@ -136,7 +136,7 @@ def settled_blocks(program, const double[::1] reduced, double margin, const unsi
     taken : ndarray (columns,)
         Values of the settled blocks' columns, zero elsewhere.
     loose : ndarray (blocks,) bool
-    kept : ndarray (columns,) bool
+    near : ndarray (columns,) bool
         The near columns of loose blocks, the first of equal ones.
     """
     cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
@@ -145,9 +145,9 @@ def settled_blocks(program, const double[::1] reduced, double margin, const unsi
     cdef int g, j, k, count, n = <int>start.shape[0] - 1, n_blocks = <int>column_start.shape[0] - 1
     cdef int first_row = n + program.n_rows
     taken, open_blocks = np.zeros(n), np.zeros(n_blocks, dtype=np.bool_)
-    kept = np.zeros(n, dtype=np.bool_)
+    near = np.zeros(n, dtype=np.bool_)
     cdef double[::1] take = taken
-    cdef unsigned char[::1] keep = kept.view(np.uint8), loose = open_blocks.view(np.uint8)
+    cdef unsigned char[::1] keep = near.view(np.uint8), loose = open_blocks.view(np.uint8)
     cdef int last[LOOK_BACK]
     cdef double limit, least, bar, total, scale
     cdef bint twin, full, known = point is not None, holds
@@ -189,7 +189,7 @@ def settled_blocks(program, const double[::1] reduced, double margin, const unsi
                     for j in range(column_start[g], column_start[g + 1]):
                         if keep[j] or reduced[j] <= bar:
                             take[j], keep[j] = point[j] * scale, False
-    return taken, open_blocks, kept
+    return taken, open_blocks, near
 
 
 cdef bint alike(int one, int other, const int[::1] start, const int[::1] row, const double[::1] value,

@@ -54,14 +54,14 @@ class SlottedProgram:
         """Return the program of a model's matrix, with gaps of up to `ROOM` of all columns, and of all entries.
 
         Slots that come next to be used have room for requests of usual size; some blocks have more, as the largest of
-        the room `before`.
+        the program `before`.
         """
         largest = (0, 0) if before is None else before.largest
         columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots, largest)
         program, blocks = BlockProgram(n_rows=matrix.n_rows, **gaps(matrix.n_rows, columns, entries)), len(columns)
         found = cls.holding(program, np.arange(blocks, dtype=np.int32), np.full(blocks, -1, dtype=np.int64))
         if not found.holds(matrix):
-            raise InternalError("a room for a model's requests does not hold them")
+            raise InternalError("a program made for a model's requests does not hold them")
         return found
 
     @classmethod

@@ -90,10 +90,10 @@ def solve_blocks(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A solve to be done: the program, the coupling rows kept, and whether x must be a vertex."""
+    """A solve to be done: the program, its coupling rows among the `n_rows`, and whether x must be a vertex."""
 
     program: BlockProgram
-    kept: Ints
+    rows: Ints
     n_rows: int
     settings: Settings
     watch: Watch
@@ -108,12 +108,12 @@ class _Question:
             return None
         answer = self.by_likely_parts() if is_worth_it(self.program) else None
         if answer is None and not self.watch():
-            answer = self.by(self.program, self.kept, self.accept)
+            answer = self.by(self.program, self.rows, self.accept)
         return answer
 
-    def by(self, program: BlockProgram, kept: Ints, accept: Accept | None) -> BlockAnswer | None:
-        """Solve a program with the coupling rows `kept`."""
-        return _Run(program, self.settings, self.watch, self.vertex, kept, self.n_rows).solve(accept)
+    def by(self, program: BlockProgram, rows: Ints, accept: Accept | None) -> BlockAnswer | None:
+        """Solve a program with the coupling rows `rows`."""
+        return _Run(program, self.settings, self.watch, self.vertex, rows, self.n_rows).solve(accept)
 
     def from_prices(self, prices: Floats, point: Floats | None) -> BlockAnswer | None:
         """Solve for the blocks that prices of an earlier optimum do not settle (K6)."""
@@ -155,7 +155,7 @@ class _Question:
                     return None
                 rows = np.arange(program.n_rows, dtype=np.int32)
             part = ReducedProgram.of_parts(program, rows, columns)
-            answer = self.by(part.program, self.kept[rows], self.ends(part) if self.accept else None)
+            answer = self.by(part.program, self.rows[rows], self.ends(part) if self.accept else None)
             if answer is None:
                 return None
             whole = part.answer(answer)
@@ -165,7 +165,7 @@ class _Question:
             close = near(program, whole.x)
             close[rows] = True
             rows = np.flatnonzero(close).astype(np.int32)
-            columns |= wanted | promising(program, whole.y[self.kept]) if choosy else columns
+            columns |= wanted | promising(program, whole.y[self.rows]) if choosy else columns
         return None
 
     def left_out(self, part: ReducedProgram, answer: BlockAnswer) -> tuple[Mask, Mask]:
@@ -173,7 +173,7 @@ class _Question:
         program, over = self.program, exceeded(self.program, answer.x)
         if part.program.n_columns == program.n_columns:
             return over, np.zeros(program.n_columns, dtype=bool)
-        return over, missed(program, answer.y[self.kept], answer.private, ENOUGH * self.settings.tolerance)
+        return over, missed(program, answer.y[self.rows], answer.private, ENOUGH * self.settings.tolerance)
 
     def ends(self, part: ReducedProgram) -> Accept:
         """Return whether a run of a part is finished: its answer is accepted, or it asks for more than the part."""
@@ -186,12 +186,12 @@ class _Question:
 
 
 class _Run:
-    """A solve of one program, whose coupling rows are the rows `kept` of `n_rows`."""
+    """A solve of one program, whose coupling rows are the rows `rows` of `n_rows`."""
 
     def __init__(
-        self, program: BlockProgram, settings: Settings, watch: Watch, vertex: bool, kept: Ints, n_rows: int
+        self, program: BlockProgram, settings: Settings, watch: Watch, vertex: bool, rows: Ints, n_rows: int
     ) -> None:
-        self.kept, self.n_rows = kept, n_rows
+        self.rows, self.n_rows = rows, n_rows
         self.program, self.settings, self.watch, self.vertex = program, settings, watch, vertex
         self.scaled, self.scale, self.factor = program.equilibrated()
         self.tolerance = min(settings.tolerance, settings.absolute_tolerance)
@@ -212,7 +212,7 @@ class _Run:
     def coupling(self, y: Floats) -> Floats:
         """Return prices of all coupling rows, unscaled."""
         found, m = np.zeros(self.n_rows), self.program.n_rows
-        found[self.kept] = y[:m] * self.scale[:m] / self.factor
+        found[self.rows] = y[:m] * self.scale[:m] / self.factor
         return found
 
     def answer(self, method: BlockMethod, goal: float) -> BlockAnswer | None:

@@ -10,7 +10,9 @@ cimport cython
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.string cimport memcpy, memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, RATE, REWRITTEN, TIE, BlockBasis, beyond, limits
+from copter.methods.blocks.block_basis cimport (
+    ARTIFICIAL, DRIFT, FLIPS, PIVOT, RATE, REWRITTEN, TIE, BlockBasis, beyond, limits,
+)
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.simplex.middle_factor cimport MiddleFactor
 
@@ -26,10 +28,8 @@ cdef enum:  # how one pivot ends
     AVOIDED = 2  # the same with fresh factors: other rows first
     BROKEN = 3
 
-cdef double PIVOT = 1e-6  # least size of a pivot
 cdef double FIRST_PIVOT = 1e-3  # least pivot of factors at a start: columns that nearly depend on others are left out
 cdef double LATER_PIVOT = 1e-8  # least pivot of later factors
-cdef double DRIFT = 1e-6  # most relative difference of a pivot computed by row and by column
 cdef double HARRIS = 1e-9  # reduced costs may get so far on the wrong side, for the sake of a larger pivot
 cdef double FORGOTTEN = 4.0  # a row is chosen anew if its length's square is so many times the one noted
 cdef double LEAST_NORM = 1e-6  # least square of a row's length after an update
@@ -46,7 +46,6 @@ cdef double ROUNDED = 1e-12  # part of the size of costs and prices by which rou
 cdef double CHUNK = 1e6  # operations between two looks at the clock while rows are measured
 cdef double MOST_WORK = 4e8  # operations of one factorisation
 cdef int ROUNDS = 30  # most times that blocks are settled anew between two pivots
-cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable
 cdef int MOST_TROUBLE = 60  # refused pivots in a row after which a run ends UNSTABLE
 cdef int SPARE = 12  # updates of the factors for which there must be room before a pivot
 

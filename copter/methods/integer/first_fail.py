@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.methods.integer.fixing import fix_in_order
-from copter.methods.integer.problem import Domain, IntegerProblem, room
+from copter.methods.integer.problem import Domain, IntegerProblem, row_tolerance
 from copter.methods.integer.relaxation import Relaxation
 from copter.methods.solve import solve
 from copter.problem.linear_program import LinearProgram
@@ -32,7 +32,7 @@ class FirstFail:
         # One row per finite bound, in the form row >= side.
         self.matrix = sp.csr_array(sp.vstack((rows, -rows)))
         side = np.concatenate((problem.lp.row_lower, -problem.lp.row_upper))
-        self.least: Floats = side - room(side)
+        self.least: Floats = side - row_tolerance(side)
         self.raising = sp.csr_array(self.matrix.multiply(problem.is_integer) > 0.0, dtype=np.float64)
         part = sp.csr_array(self.matrix[:, problem.continuous])
         self.touched = np.diff(part.indptr) > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.methods.integer.problem import Domain, IntegerProblem, room
+from copter.methods.integer.problem import Domain, IntegerProblem, row_tolerance
 from copter.methods.integer.relaxation import Relaxation
 
 SWEEPS = 3  # most sweeps over the columns
@@ -19,7 +19,7 @@ def one_opt(problem: IntegerProblem, relaxation: Relaxation) -> bool:
     order = priced[np.argsort(-np.abs(problem.cost[priced]), kind="stable")]
     start, row, value = lp.A.indptr, lp.A.indices, lp.A.data
     activity = lp.A @ x
-    low, high = lp.row_lower - room(lp.row_lower), lp.row_upper + room(lp.row_upper)
+    low, high = lp.row_lower - row_tolerance(lp.row_lower), lp.row_upper + row_tolerance(lp.row_upper)
     for _ in range(SWEEPS):
         moved = False
         for count, j in enumerate(order.tolist()):

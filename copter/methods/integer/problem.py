@@ -57,7 +57,7 @@ class IntegerProblem:
         self.integers = np.flatnonzero(lp.integrality)
         self.continuous = np.flatnonzero(~lp.integrality)
         self.objective_is_integer = self._objective_is_integer()
-        self.most_room = np.where(self._whole_rows(), WHOLE, np.inf)
+        self.most_tolerance = np.where(self._whole_rows(), WHOLE, np.inf)
         self.x: Floats | None = None
         self.value = np.inf
         self.found_by = ""
@@ -96,8 +96,8 @@ class IntegerProblem:
         """
         lp = self.lp
         activity = lp.A @ x
-        low = lp.row_lower - np.minimum(room(lp.row_lower), self.most_room)
-        high = lp.row_upper + np.minimum(room(lp.row_upper), self.most_room)
+        low = lp.row_lower - np.minimum(row_tolerance(lp.row_lower), self.most_tolerance)
+        high = lp.row_upper + np.minimum(row_tolerance(lp.row_upper), self.most_tolerance)
         within = bool((x >= lp.col_lower).all() and (x <= lp.col_upper).all())
         whole = bool((x[self.integers] == np.round(x[self.integers])).all())
         return within and whole and bool((activity >= low).all() and (activity <= high).all())
@@ -159,6 +159,6 @@ def pattern(matrix: sp.csr_array | sp.csc_array) -> tuple[Ints, Ints]:
     return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
 
 
-def room(side: Floats) -> Floats:
+def row_tolerance(side: Floats) -> Floats:
     """Return the largest violation, for rows with these sides, that still counts as feasible."""
     return FEASIBLE * (1.0 + np.abs(np.where(np.isfinite(side), side, 0.0)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.integer.problem import Domain, IntegerProblem, room
+from copter.methods.integer.problem import Domain, IntegerProblem, row_tolerance
 from copter.methods.solve import solve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
@@ -69,7 +69,8 @@ class Relaxation:
         columns = lp.A[:, free]
         used = np.diff(columns.tocsr().indptr) > 0
         idle = ~used
-        if (row_lower[idle] > room(lp.row_lower[idle])).any() or (row_upper[idle] < -room(lp.row_upper[idle])).any():
+        low, high = row_tolerance(lp.row_lower[idle]), row_tolerance(lp.row_upper[idle])
+        if (row_lower[idle] > low).any() or (row_upper[idle] < -high).any():
             return Relaxed(None, False, True)
         if not free.any():
             return Relaxed(x, True, False)

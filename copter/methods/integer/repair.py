@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.methods.integer.jump import Jumps
-from copter.methods.integer.problem import Domain, IntegerProblem, pattern, room
+from copter.methods.integer.problem import Domain, IntegerProblem, pattern, row_tolerance
 from copter.methods.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Repair:
         until = problem.clock.elapsed_s + share * problem.clock.left_s
         low, high = problem.row_lower * self.scale, problem.row_upper * self.scale
         sides = np.where(np.isfinite(problem.row_upper), problem.row_upper, problem.row_lower)
-        tolerance = room(sides) * self.scale
+        tolerance = row_tolerance(sides) * self.scale
         jumps = Jumps(self.rows, self.columns, low, high, tolerance, root.lower, root.upper, problem.integer)
         made = 0
         while made < steps and problem.clock.elapsed_s < until:

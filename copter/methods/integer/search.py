@@ -84,7 +84,7 @@ class IntegerSearch:
         self.root: Solution | None = None
         self.bound, self.certified = -np.inf, True  # bound of the minimisation, without the constant
         self.bound_by = ""
-        self.kept = 0.7  # share of the best point that random neighbourhoods keep
+        self.fixed_share = 0.7  # share of the best point that random neighbourhoods keep
         self.searching = False  # whether a search follows the rounding
         self.child_search: HandOver | None = None
         self.relaxation.over = self._is_over
@@ -404,8 +404,8 @@ class IntegerSearch:
                 return
             freed = self.rng.random(problem.n) < self.rng.uniform(0.02, 0.4)
             domain = problem.root.copy()
-            kept = np.flatnonzero(~freed & problem.is_integer)
-            domain.lower[kept] = domain.upper[kept] = best[kept]
+            held = np.flatnonzero(~freed & problem.is_integer)
+            domain.lower[held] = domain.upper[held] = best[held]
             if not domain.propagate_all():
                 continue
             towards = randomly_rounded(domain, x, self.rng) if self.rng.random() < 0.5 else self._cheapest()
@@ -430,14 +430,14 @@ class IntegerSearch:
         """Fix a random share of the best point, between half and nine tenths, and dive on the rest."""
         if self.problem.x is None:
             return
-        kept = self.rng.random(self.problem.n) < min(max(self.kept + self.rng.uniform(-0.1, 0.1), 0.1), 0.98)
-        self._neighbourhood(self.problem.x, kept, "neighbourhood of the best point")
+        fixed = self.rng.random(self.problem.n) < min(max(self.fixed_share + self.rng.uniform(-0.1, 0.1), 0.1), 0.98)
+        self._neighbourhood(self.problem.x, fixed, "neighbourhood of the best point")
 
-    def _neighbourhood(self, best: Floats, kept: NDArray[np.bool_], name: str) -> None:
+    def _neighbourhood(self, best: Floats, fixed: NDArray[np.bool_], name: str) -> None:
         """Dive with part of the best point fixed; if branch and bound is running, give it the open part too."""
         problem = self.problem
         domain = problem.root.copy()
-        chosen = np.flatnonzero(kept & problem.is_integer)
+        chosen = np.flatnonzero(fixed & problem.is_integer)
         domain.lower[chosen] = domain.upper[chosen] = best[chosen]
         if not domain.propagate_all() or not len(domain.open()):
             return
@@ -458,7 +458,9 @@ class IntegerSearch:
             while not (part.finished or self.finished()):
                 part.wait()
             if problem.value == before:
-                self.kept = max(self.kept - 0.1, 0.2) if part.solved else min(self.kept + 0.05, 0.95)
+                self.fixed_share = (
+                    max(self.fixed_share - 0.1, 0.2) if part.solved else min(self.fixed_share + 0.05, 0.95)
+                )
         finally:
             part.close()
 

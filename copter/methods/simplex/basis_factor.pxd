@@ -2,6 +2,7 @@ from copter.methods.simplex.entries cimport Entries
 
 
 cdef double TINY
+cdef double WEAR
 cdef int MOST_UPDATES
 
 

@@ -7,25 +7,25 @@ cdef struct Entries:
     int *index
     double *value
     int size
-    int room
+    int capacity
 
 
 cdef inline int ensure(Entries *entries, int more) noexcept nogil:
-    """Room for more entries; 0, or -1 without memory."""
-    cdef int room = entries.room
+    """Make room for more entries; 0, or -1 without memory."""
+    cdef int capacity = entries.capacity
     cdef void *grown
-    if entries.size + more <= room:
+    if entries.size + more <= capacity:
         return 0
-    room = 2 * (entries.size + more) + 64
-    grown = realloc(entries.index, room * sizeof(int))
+    capacity = 2 * (entries.size + more) + 64
+    grown = realloc(entries.index, capacity * sizeof(int))
     if grown == NULL:
         return -1
     entries.index = <int *>grown
-    grown = realloc(entries.value, room * sizeof(double))
+    grown = realloc(entries.value, capacity * sizeof(double))
     if grown == NULL:
         return -1
     entries.value = <double *>grown
-    entries.room = room
+    entries.capacity = capacity
     return 0
 
 

@@ -11,10 +11,8 @@ from libc.math cimport fabs
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from copter.methods.simplex.basis_factor cimport MOST_UPDATES, TINY, BasisFactor
+from copter.methods.simplex.basis_factor cimport MOST_UPDATES, TINY, WEAR, BasisFactor
 from copter.methods.simplex.entries cimport append, ensure, free_entries
-
-cdef double WEAR = 3.0  # refactorise once the updates have this many times the entries of the fresh factors
 
 
 cdef class MiddleFactor(BasisFactor):

@@ -212,12 +212,12 @@ class Standing:
 class KeptSolve(SimplexSolve):
     """A solve from a kept basis, checked on the program with all its rows."""
 
-    def __init__(self, kept: WarmBasis, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> None:
-        if kept.form is None:
+    def __init__(self, basis: WarmBasis, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> None:
+        if basis.form is None:
             raise GivenUp
-        done = kept.form.tableau.factor.work, kept.form.tableau.iterations
-        super().__init__(lp, settings, watch, done[0] + work, form=kept.form)
-        self.row_bounds, self.first = kept.row_bounds, done[1]
+        done = basis.form.tableau.factor.work, basis.form.tableau.iterations
+        super().__init__(lp, settings, watch, done[0] + work, form=basis.form)
+        self.row_bounds, self.first = basis.row_bounds, done[1]
         self.tableau.sharpen(FEASIBLE, FITTING)
 
     def ended(self) -> tuple[Status, Floats | None]:

@@ -242,8 +242,8 @@ class Newton:
         """Return the smoothing of the next solve: wider where this one's gap leaves room, or where prices went far."""
         if self.steps > FAR_STEPS and self.begins < FIRST_MU:
             return min(answer.mu / FALL**2, FIRST_MU)
-        room = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
-        return min(answer.mu * min(sqrt(max(room, 1.0)), RISE), FIRST_MU)
+        ease = EASY * self.tolerance / max(answer.gap, 1e-3 * self.tolerance)
+        return min(answer.mu * min(sqrt(max(ease, 1.0)), RISE), FIRST_MU)
 
     def closed(self, answer: Answer, ended: str) -> Answer:
         """Return an answer with how it ended and what it took; the passes hold its point and slopes."""

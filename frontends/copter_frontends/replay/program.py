@@ -77,7 +77,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Overlap:
     """Positions of the keys that two lists share, and of the removed and added keys.
 
     Attributes
@@ -94,7 +94,7 @@ class Kept:
     fresh: Ints
 
     @classmethod
-    def of(cls, before: Ints, after: Ints) -> Kept:
+    def of(cls, before: Ints, after: Ints) -> Overlap:
         """Compare two lists of keys."""
         if np.array_equal(before, after):
             every, none = np.arange(len(before)), np.zeros(0, dtype=np.int64)
@@ -111,7 +111,9 @@ class Kept:
         return np.concatenate((self.after, self.fresh))
 
 
-def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:
+def changed_coefficients(
+    before: Program, now: Program, rows: Overlap, columns: Overlap
+) -> list[tuple[int, int, float]]:
     """Return (row, column, value) of surviving columns' entries that changed or are in new rows."""
     stayed = now.taken(rows.after, columns.after).A.tocsr()
     changed = (before.taken(rows.before, columns.before).A.tocsr() != stayed).tocoo()

@@ -8,12 +8,10 @@ paths until all servers are in the band, and new copies that the others can repl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from copter_frontends.shards.balance_kernels import do_without, rebalance
+from copter_frontends.shards.balance_kernels import Spread, do_without, rebalance
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.new_copies import NewCopies
@@ -252,8 +250,8 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
     lower = np.where(cluster.is_up, mean - width, 0.0)
     upper = np.full(cluster.n_servers, mean + width)
     for left in reversed(range(1 + (MOST_ROUNDS if grow else 0))):
-        arrays = shim_arrays(cluster, copies, lower, upper)
-        done = rebalance(*arrays, MOST_PUSHES, True)
+        spread = spread_of(cluster, copies)
+        done = rebalance(spread, lower, upper, MOST_PUSHES, True)
         if done or not left:
             break
         count = len(copies.shard)
@@ -263,16 +261,16 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
     if done and reduce:
         new = np.flatnonzero(~cluster.holds[copies.shard, copies.server])
         gain = copies.part[new] / cluster.new_copy[copies.shard[new]]
-        do_without(*arrays, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
+        do_without(spread, lower, upper, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
         copies = copies.kept()
     return copies
 
 
-def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Floats) -> tuple[NDArray[Any], ...]:
-    """Return the kernels' arguments."""
+def spread_of(cluster: ShardCluster, copies: Copies) -> Spread:
+    """Return the copies as the kernels take them."""
     first, by_first, by = by_shard(cluster, copies)
     load = copies.server_load(cluster.n_servers)
-    return first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper
+    return Spread(first, copies.shard, copies.server, copies.live, copies.part, by_first, by, load)
 
 
 def moved_between(

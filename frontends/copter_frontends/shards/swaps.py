@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster, summed
-from copter_frontends.shards.search_kernel import search
+from copter_frontends.shards.search_kernel import Homes, search
 
 MOVE_PRICE = 1e-3
 """Price of a moved shard, in mean loads outside the band: few moves are a second goal, far below balance."""
@@ -36,10 +36,7 @@ def swapped(cluster: ShardCluster, load: Floats, home: Ints, ends: float) -> Int
     first, found, stuck = home, home.copy(), np.zeros(cluster.n_servers, dtype=np.bool_)
     total = summed(found, load, cluster.n_servers)
     used = summed(found, cluster.size, cluster.n_servers)
-    done = False
+    homes, done = Homes(found, first, load, cluster.size, total, used, cluster.memory, cluster.is_up), False
     while not done and time.perf_counter() < ends:
-        _, done = search(
-            found, first, load, cluster.size, total, used, cluster.memory, cluster.is_up, stuck, cluster.band,
-            MOVE_PRICE, SLICE,
-        )  # fmt: skip
+        _, done = search(homes, stuck, cluster.band, MOVE_PRICE, SLICE)
     return found

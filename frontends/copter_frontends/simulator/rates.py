@@ -41,6 +41,11 @@ class RateTable:
         self._rows: dict[tuple[Shape, int], NDArray[np.float64]] = {}
         self._odd: dict[Configuration, GoodputSource] = {}
 
+    @property
+    def known(self) -> NDArray[np.float64]:
+        """Rates by curve and phase, (curves, phases); NaN where :meth:`rates` has not been asked yet."""
+        return self._rates
+
     def curve(self, job: Job, allocation: Allocation) -> int:
         """Return the number of the curve of jobs of this shape on an allocation."""
         key = job.shape, len(allocation.nodes), allocation.gpus, allocation.gpu_type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from time import perf_counter
 from typing import Any, NoReturn, get_args
 
@@ -96,6 +97,8 @@ class Simulation:
     InvalidClusterError, ValueError
         For a round or deadline that is not positive, or an unknown `charge`.
     """
+
+    _gpus_there: dict[str, int] | None = None  # GPUs by type; None until they are counted again
 
     def __init__(
         self,
@@ -266,7 +269,7 @@ class Simulation:
 
     def add_nodes(self, gpu_type: str, count: int) -> list[Node]:
         """Add whole nodes of an existing type and inform the policy."""
-        added = self.cluster.add_nodes(gpu_type, count)
+        added, self._gpus_there = self.cluster.add_nodes(gpu_type, count), None
         if added:
             gpus = sum(node.gpus for node in added)
             self._edit(lambda: self.policy.add_resources(gpu_type, gpus, [node.id for node in added]))
@@ -299,6 +302,7 @@ class Simulation:
             if self._pinned.pop(job, None) is not None or held:
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
         by_type: dict[str, list[Node]] = {}
+        self._gpus_there = None
         for node in self.cluster.remove_nodes(names):
             by_type.setdefault(node.gpu_type, []).append(node)
         for kind, nodes in by_type.items():
@@ -323,6 +327,7 @@ class Simulation:
         elif names:
             gpus = per_node * len(names)
             self.cluster.add_whole_nodes(event.gpu_type, gpus, names)
+            self._gpus_there = None
             self._edit(lambda: self.policy.add_resources(event.gpu_type, gpus, names))
 
     def tell_policy(self) -> None:
@@ -416,16 +421,19 @@ class Simulation:
         self._edit(tell)
 
     def _pin(self) -> None:
-        table, pins = self._table, dict[str, Allocation | None]()
-        for job in sorted(self._restoring):
-            row, held = self._active.get(job), self._occupancy.allocations.get(job)
-            inside = row is not None and held is not None and table.resume_s[row] > self.now_s
-            if inside and held is not None and self._pinned.get(job) != held:
+        pins = dict[str, Allocation | None]()
+        there = list(filter(self._active.__contains__, self._restoring))
+        late = self._table.resume_s[_rows_of(there, self._active)] > self.now_s
+        still = {job for job in compress(there, late.tolist()) if job in self._occupancy.allocations}
+        for job in sorted(still | self._pinned.keys()):
+            held, had = self._occupancy.allocations.get(job), self._pinned.get(job)
+            if job in still and held is not None and held is not had and held != had:
                 self._pinned[job] = pins[job] = held
-            elif not inside:
-                self._restoring.discard(job)
-                if self._pinned.pop(job, None) is not None and row is not None:
+            elif job not in still:
+                del self._pinned[job]
+                if job in self._active:
                     pins[job] = None
+        self._restoring = still
 
         def tell() -> None:
             pin_jobs = at_once(self.policy, "pin_jobs", "pin")
@@ -490,8 +498,7 @@ class Simulation:
         done_s = table.completion_s[rows]
         table.last_held_s[rows] = held_s = np.where(np.isnan(done_s), self.now_s, done_s)
         self._training.halt_all(rows)
-        for row, end_s in zip(rows.tolist(), held_s.tolist(), strict=True):
-            self._activity.end(table.ids[row], end_s)
+        self._activity.end_all(map(table.ids.__getitem__, rows.tolist()), held_s.tolist())
 
     def _account(self, running: Ints) -> None:
         table = self._table
@@ -577,10 +584,11 @@ class Simulation:
         self._rows = np.empty(0, dtype=np.int64)
 
     def _capacity(self) -> dict[str, int]:
-        gpus = dict.fromkeys(self.cluster.types, 0)
-        for node in self.cluster.nodes.values():
-            gpus[node.gpu_type] += node.gpus
-        return gpus
+        if self._gpus_there is None:
+            self._gpus_there = dict.fromkeys(self.cluster.types, 0)
+            for node in self.cluster.nodes.values():
+                self._gpus_there[node.gpu_type] += node.gpus
+        return self._gpus_there.copy()
 
 
 def _rows_of(jobs: Sequence[str], active: Mapping[str, int]) -> Ints:

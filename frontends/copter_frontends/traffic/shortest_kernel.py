@@ -7,8 +7,70 @@ search is needed.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Roads(NamedTuple):
+    """The arcs, node by node, and how each node reaches the target.
+
+    Attributes
+    ----------
+    start, neighbour, arc : ndarray
+        Entries of each node, and the node and the arc of each entry; -1 for an arc that is only used backwards.
+    hops_to, following : ndarray (nodes,)
+        Hops to the target, and the entry by which the shortest path goes on; -1 if it is unreachable.
+    """
+
+    start: Ints
+    neighbour: Ints
+    arc: Ints
+    hops_to: Ints
+    following: Ints
+
+
+class Paths(NamedTuple):
+    """The paths of one source so far: entries, hops, and where each leaves the path that it deviates from."""
+
+    taken: Ints
+    length: Ints
+    turn: Ints
+
+
+class Deviations(NamedTuple):
+    """Candidates for the next path.
+
+    Attributes
+    ----------
+    bound : ndarray (deviations,)
+        Least hops, or the hops themselves if `exact`; -1 once it is used or excluded.
+    parent, at : ndarray (deviations,)
+        The path that it leaves, and after how many hops.
+    exact : ndarray (deviations,) bool
+    held : ndarray (deviations, nodes)
+        Entries of an exact one.
+    """
+
+    bound: Ints
+    parent: Ints
+    at: Ints
+    exact: Bools
+    held: Ints
+
+
+class Scratch(NamedTuple):
+    """Marks of nodes and entries that a deviation must avoid, and the arrays of a search."""
+
+    on_prefix: Bools
+    allowed: Bools
+    before: Ints
+    queue: Ints
 
 
 @numba.njit(cache=True)
@@ -39,65 +101,63 @@ def k_shortest(start, neighbour, arc, backward, t, sources, most):  # type: igno
     count = np.zeros(len(sources), np.int64)
     hops = np.empty(most * len(sources), np.int64)
     arcs = np.empty(most * len(sources) * n, np.int64)
-    taken, length, turn = np.empty((most, n), np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    bound, parent, at = np.empty(most * n, np.int64), np.empty(most * n, np.int64), np.empty(most * n, np.int64)
-    held, exact = np.empty((most * n, n), np.int64), np.zeros(most * n, np.bool_)
-    on_prefix, allowed = np.zeros(n, np.bool_), np.ones(len(neighbour), np.bool_)
-    before, queue = np.full(n, -1, np.int64), np.empty(n, np.int64)
+    roads = Roads(start, neighbour, arc, hops_to, following)
+    known = Paths(np.empty((most, n), np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64))
+    new = Deviations(
+        np.empty(most * n, np.int64), np.empty(most * n, np.int64), np.empty(most * n, np.int64),
+        np.zeros(most * n, np.bool_), np.empty((most * n, n), np.int64),
+    )  # fmt: skip
+    scratch = Scratch(
+        np.zeros(n, np.bool_), np.ones(len(neighbour), np.bool_), np.full(n, -1, np.int64), np.empty(n, np.int64)
+    )
     paths, entries = 0, 0
     for which in range(len(sources)):
         s = sources[which]
         if s == t or hops_to[s] < 0:
             continue
-        length[0] = follow(neighbour, following, s, t, taken[0], 0)
-        turn[0], found, waiting = 0, 1, 0
+        known.length[0] = follow(roads, s, t, known.taken[0], 0)
+        known.turn[0], found, waiting = 0, 1, 0
         while found < most:
-            waiting = deviations(
-                start, neighbour, arc, hops_to, taken, length, turn, found, s, bound, parent, at, exact, waiting,
-                on_prefix, allowed,
-            )  # fmt: skip
-            best = next_exact(
-                start, neighbour, arc, hops_to, following, taken, length, found, s, t, bound, parent, at, exact,
-                held, waiting, on_prefix, allowed, before, queue,
-            )  # fmt: skip
+            waiting = deviate(roads, known, found, s, new, waiting, scratch)
+            best = next_exact(roads, known, found, s, t, new, waiting, scratch)
             if best < 0:
                 break
-            length[found], turn[found] = bound[best], at[best]
-            taken[found, : bound[best]] = held[best, : bound[best]]
-            bound[best] = -1
+            known.length[found], known.turn[found] = new.bound[best], new.at[best]
+            known.taken[found, : new.bound[best]] = new.held[best, : new.bound[best]]
+            new.bound[best] = -1
             found += 1
         for path in range(found):
-            for hop in range(length[path]):
-                arcs[entries + hop] = arc[taken[path, hop]]
-            entries += length[path]
-            hops[paths] = length[path]
+            for hop in range(known.length[path]):
+                arcs[entries + hop] = arc[known.taken[path, hop]]
+            entries += known.length[path]
+            hops[paths] = known.length[path]
             paths += 1
         count[which] = found
     return count, hops[:paths].copy(), arcs[:entries].copy()
 
 
 @numba.njit(cache=True)
-def follow(neighbour, following, u, t, into, end):  # type: ignore[no-untyped-def]
+def follow(roads, u, t, into, end):  # type: ignore[no-untyped-def]
     """Write the arcs of the shortest path from u to t; returns the new end."""
     while u != t:
-        place = following[u]
+        place = roads.following[u]
         into[end] = place
         end += 1
-        u = neighbour[place]
+        u = roads.neighbour[place]
     return end
 
 
-@numba.njit(cache=True)
-def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, setting):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, inline="always")  # a call would count the references to every array
+def mark(roads, known, found, s, path, spur, scratch, setting):  # type: ignore[no-untyped-def]
     """Mark (or unmark) the nodes before a spur node and the arcs by which known paths leave it; returns the spur
     node.
     """
-    u = s
+    u, taken = s, known.taken
     for hop in range(spur):
-        on_prefix[u] = setting
-        u = neighbour[taken[path, hop]]
+        scratch.on_prefix[u] = setting
+        u = roads.neighbour[taken[path, hop]]
     for other in range(found):
-        if length[other] <= spur:
+        if known.length[other] <= spur:
             continue
         same = True
         for hop in range(spur):
@@ -105,17 +165,16 @@ def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed
                 same = False
                 break
         if same:
-            allowed[taken[other, spur]] = not setting
+            scratch.allowed[taken[other, spur]] = not setting
     return u
 
 
 @numba.njit(cache=True)
-def deviations(  # type: ignore[no-untyped-def]
-    start, neighbour, arc, hops_to, taken, length, turn, found, s, bound, parent, at, exact, waiting, on_prefix, allowed
-):
+def deviate(roads, known, found, s, new, waiting, scratch):  # type: ignore[no-untyped-def]
     """Add the deviations from the last path with lower bounds on their lengths; returns their number."""
-    path = found - 1
-    for spur in range(turn[path], length[path]):
+    path, taken, bound, parent, at = found - 1, known.taken, new.bound, new.parent, new.at
+    start, neighbour, hops_to = roads.start, roads.neighbour, roads.hops_to
+    for spur in range(known.turn[path], known.length[path]):
         for other in range(waiting):  # the arc by which this path leaves the spur node is now excluded
             if bound[other] >= 0 and at[other] == spur and parent[other] != path:
                 same = True
@@ -125,27 +184,25 @@ def deviations(  # type: ignore[no-untyped-def]
                         break
                 if same:
                     bound[other] = -1
-        u = mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, True)
+        u = mark(roads, known, found, s, path, spur, scratch, True)
         least = -1
         for place in range(start[u], start[u + 1]):
             v = neighbour[place]
-            if arc[place] >= 0 and allowed[place] and not on_prefix[v] and hops_to[v] >= 0:
+            if roads.arc[place] >= 0 and scratch.allowed[place] and not scratch.on_prefix[v] and hops_to[v] >= 0:
                 reach = spur + 1 + hops_to[v]
                 if least < 0 or reach < least:
                     least = reach
-        mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, False)
+        mark(roads, known, found, s, path, spur, scratch, False)
         if least >= 0:
-            bound[waiting], parent[waiting], at[waiting], exact[waiting] = least, path, spur, False
+            bound[waiting], parent[waiting], at[waiting], new.exact[waiting] = least, path, spur, False
             waiting += 1
     return waiting
 
 
 @numba.njit(cache=True)
-def next_exact(  # type: ignore[no-untyped-def]
-    start, neighbour, arc, hops_to, following, taken, length, found, s, t, bound, parent, at, exact, held, waiting,
-    on_prefix, allowed, before, queue,
-):  # fmt: skip
+def next_exact(roads, known, found, s, t, new, waiting, scratch):  # type: ignore[no-untyped-def]
     """Return the shortest deviation, computed exactly; -1 if there is none."""
+    bound, exact, held = new.bound, new.exact, new.held
     while True:
         best = -1
         for other in range(waiting):
@@ -153,48 +210,52 @@ def next_exact(  # type: ignore[no-untyped-def]
                 best = other
         if best < 0 or exact[best]:
             return best
-        spur, path = at[best], parent[best]
-        u = mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, True)
-        on_prefix[u] = True
-        held[best, :spur] = taken[path, :spur]
-        end = direct(start, neighbour, arc, hops_to, following, u, t, spur, bound[best], on_prefix, allowed, held[best])
+        spur, path = new.at[best], new.parent[best]
+        u = mark(roads, known, found, s, path, spur, scratch, True)
+        scratch.on_prefix[u] = True
+        held[best, :spur] = known.taken[path, :spur]
+        end = direct(roads, u, t, spur, bound[best], scratch, held[best])
         if end < 0:
-            end = searched(start, neighbour, arc, u, t, spur, on_prefix, allowed, held[best], before, queue)
-        mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, False)
-        on_prefix[u] = False
+            end = searched(roads, u, t, spur, scratch, held[best])
+        mark(roads, known, found, s, path, spur, scratch, False)
+        scratch.on_prefix[u] = False
         bound[best], exact[best] = end, True
 
 
 @numba.njit(cache=True)
-def direct(start, neighbour, arc, hops_to, following, u, t, spur, bound, on_prefix, allowed, into):  # type: ignore[no-untyped-def]
+def direct(roads, u, t, spur, bound, scratch, into):  # type: ignore[no-untyped-def]
     """Write the path of the bound if it avoids the prefix; returns the new end, or -1."""
-    for place in range(start[u], start[u + 1]):
+    neighbour, hops_to, on_prefix = roads.neighbour, roads.hops_to, scratch.on_prefix
+    for place in range(roads.start[u], roads.start[u + 1]):
         v = neighbour[place]
-        if arc[place] < 0 or not allowed[place] or on_prefix[v] or hops_to[v] < 0 or spur + 1 + hops_to[v] != bound:
+        if roads.arc[place] < 0 or not scratch.allowed[place] or on_prefix[v]:
+            continue
+        if hops_to[v] < 0 or spur + 1 + hops_to[v] != bound:
             continue
         w, meets = v, False
         while w != t:
-            w = neighbour[following[w]]
+            w = neighbour[roads.following[w]]
             if on_prefix[w]:
                 meets = True
                 break
         if not meets:
             into[spur] = place
-            return follow(neighbour, following, v, t, into, spur + 1)
+            return follow(roads, v, t, into, spur + 1)
     return -1
 
 
 @numba.njit(cache=True)
-def searched(start, neighbour, arc, u, t, spur, on_prefix, allowed, into, before, queue):  # type: ignore[no-untyped-def]
+def searched(roads, u, t, spur, scratch, into):  # type: ignore[no-untyped-def]
     """Write the shortest path from u that avoids the prefix, by search; -1 if there is none."""
+    start, arc, allowed, before, queue = roads.start, roads.arc, scratch.allowed, scratch.before, scratch.queue
     before[:] = -1
     queue[0], first, last = u, 0, 1
     while first < last and before[t] < 0:
         w = queue[first]
         first += 1
         for place in range(start[w], start[w + 1]):
-            v = neighbour[place]
-            if arc[place] < 0 or on_prefix[v] or before[v] >= 0 or (w == u and not allowed[place]):
+            v = roads.neighbour[place]
+            if arc[place] < 0 or scratch.on_prefix[v] or before[v] >= 0 or (w == u and not allowed[place]):
                 continue
             before[v] = place
             queue[last] = v

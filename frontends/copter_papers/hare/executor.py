@@ -4,17 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hare.array_groups import ExecutionCounts, Switching, Tasks
 from copter_frontends.policies.hare.instance import Floats, Ints
 from copter_frontends.policies.hare.schedule import HareSchedule, timed
 from copter_frontends.policies.hare.switching import GPU_MEMORY_MB, Scheme, memory_mb, switch_cost
+from copter_frontends.vocabulary.compilation import compiled
 
 SLOTS = 16  # a GPU keeps at most so many models in memory
 
@@ -81,11 +80,7 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
     return Execution(carried, switches, hits, spent)
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: Ints, mb: Floats) -> bool:
     """Return whether the job's model is in memory; removes the oldest models that no longer fit.
 
@@ -108,7 +103,7 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
     return result
 
 
-@_compiled
+@compiled
 def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, counts: ExecutionCounts) -> None:
     """Execute the tasks in the order of their planned starts, which preserves rounds and sequences."""
     chunk, job, gpu, hold_s, whole_s = tasks.chunk, tasks.job, tasks.gpu, tasks.hold_s, tasks.whole_s

@@ -6,12 +6,12 @@ is the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from copter_frontends.vocabulary.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,11 +42,7 @@ class Jobs(NamedTuple):
     takes: Floats  # way, limit
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def earliest(steps: Steps, row: int, since: float, seconds: float, need: Floats, latest: float) -> float:
     """Return the first time from `since` on from which amounts are free for so long; inf if past `latest` (T1)."""
     start, last = since, steps.used[row] - 1
@@ -66,7 +62,7 @@ def earliest(steps: Steps, row: int, since: float, seconds: float, need: Floats,
     return np.inf
 
 
-@_compiled
+@compiled
 def step_at(steps: Steps, row: int, time: float) -> int:
     """Return the step of a row in which a time lies."""
     k = int(steps.used[row]) - 1
@@ -75,7 +71,7 @@ def step_at(steps: Steps, row: int, time: float) -> int:
     return k
 
 
-@_compiled
+@compiled
 def cut(steps: Steps, row: int, time: float) -> int:
     """Return the step that begins at a time, made if there is none."""
     k = int(step_at(steps, row, time))
@@ -90,7 +86,7 @@ def cut(steps: Steps, row: int, time: float) -> int:
     return k + 1
 
 
-@_compiled
+@compiled
 def hold(steps: Steps, row: int, since: float, seconds: float, need: Floats) -> None:
     """Take amounts of a row for some seconds."""
     begin = cut(steps, row, since)
@@ -100,7 +96,7 @@ def hold(steps: Steps, row: int, since: float, seconds: float, need: Floats) -> 
             steps.free[row, k, r] -= need[r]
 
 
-@_compiled
+@compiled
 def when(
     steps: Steps, jobs: Jobs, job: int, way: int, members: Ints, limits: int, latest: float, ready: Floats
 ) -> float:
@@ -146,7 +142,7 @@ def when(
         since = later
 
 
-@_compiled
+@compiled
 def filled(
     order: Ints, base: Steps, steps: Steps, jobs: Jobs, class_first: Ints, members: Ints, limits: int, far: float,
     bound: float, starts: Floats, ways: Ints, nodes: Ints, work: Ints,
@@ -203,7 +199,7 @@ def filled(
     return total
 
 
-@_compiled
+@compiled
 def improved(
     order: Ints, moves: Ints, fixed: int, most_work: int, base: Steps, steps: Steps, jobs: Jobs, class_first: Ints,
     members: Ints, limits: int, far: float, best: float, starts: Floats, ways: Ints, nodes: Ints, work: Ints,

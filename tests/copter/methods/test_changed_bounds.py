@@ -10,7 +10,7 @@ from copter import InvalidDataError, Model, Session, Status
 from copter.methods import block_round, choose
 from copter.model.matrix.changes import LEAST_MOST, Changes
 from tests.copter.by_highs import highs
-from tests.copter.kept import assert_kept_program_is_the_models, kept_program
+from tests.copter.followed_program import assert_program_is_the_models, last_program
 
 LINKS, REQUESTS, PATHS = 20, 60, 3
 
@@ -20,7 +20,7 @@ def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The program is kept by pivots of the whole of it, or of its blocks where it has no room for other edits."""
     monkeypatch.setattr(choose, "is_small", lambda facts, settings: request.param == "whole")
     if request.param == "blocks":
-        monkeypatch.setattr(block_round, "has_room", lambda model, settings: False)
+        monkeypatch.setattr(block_round, "has_gaps", lambda model, settings: False)
 
 
 def network(rng: np.random.Generator) -> Model:
@@ -43,7 +43,7 @@ def assert_solved(session: Session) -> None:
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(highs(program)[1], rel=1e-7)
     assert_optimal(program, solution.x, solution.y)
-    assert_kept_program_is_the_models(session)
+    assert_program_is_the_models(session)
     session._iterate.check_consistent(session.model.ledger.matrix)
 
 
@@ -56,14 +56,14 @@ def begun(seed: int) -> tuple[np.random.Generator, Model, Session]:
         assert_solved(session)
         model.update_limit(request, 2.5)
     assert_solved(session)
-    assert kept_program(session) is not None
+    assert last_program(session) is not None
     return rng, model, session
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_of_all_kinds_are_patched(seed: int) -> None:
     rng, model, session = begun(seed)
-    before = kept_program(session)
+    before = last_program(session)
     some = rng.choice(REQUESTS, 7, replace=False).tolist()
     edits = (
         lambda: model.update_limits(some, rng.integers(1, 6, len(some)).astype(float)),
@@ -80,7 +80,7 @@ def test_bounds_of_all_kinds_are_patched(seed: int) -> None:
     for edit in edits:
         edit()
         assert_solved(session)
-        after = kept_program(session)
+        after = last_program(session)
         assert after is not None
         assert before is not None
         assert after.value is before.value  # not made anew
@@ -100,10 +100,10 @@ def test_other_edits_end_what_is_patched() -> None:
         lambda: session.compact(),
     )
     for edit in edits:
-        before = kept_program(session)
+        before = last_program(session)
         edit()
         assert_solved(session)
-        after = kept_program(session)
+        after = last_program(session)
         assert after is None or before is None or after.value is not before.value
 
 

@@ -12,10 +12,10 @@ from judge import assert_optimal
 from copter import Model, Session, Settings, Status
 from copter.methods import choose
 from copter.methods.blocks import basis, slotted_program
-from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.basis import BlockWarmBasis
 from copter.methods.blocks.slotted_program import SlottedProgram, roomy
 from tests.copter.by_highs import highs
-from tests.copter.kept import assert_kept_program_is_the_models
+from tests.copter.followed_program import assert_program_is_the_models
 
 INF = float("inf")
 
@@ -98,15 +98,15 @@ def assert_solved(session: Session) -> None:
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(highs(program)[1], rel=1e-7, abs=1e-7)
     assert_optimal(program, solution.x, solution.y)
-    assert_kept_program_is_the_models(session)
+    assert_program_is_the_models(session)
     session._iterate.check_consistent(session.model.ledger.matrix)
 
 
-def room_of(session: Session) -> SlottedProgram:
+def slotted_of(session: Session) -> SlottedProgram:
     """The program that follows the session's model."""
-    assert isinstance(session._iterate.basis, WarmBasis)
-    assert session._iterate.basis.room is not None
-    return session._iterate.basis.room
+    assert isinstance(session._iterate.basis, BlockWarmBasis)
+    assert session._iterate.basis.slotted is not None
+    return session._iterate.basis.slotted
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -130,7 +130,7 @@ def test_requests_that_come_and_go_leave_the_arrays_in_place(alike: bool) -> Non
             del edited.alive[request]
     session = Session(edited.model)
     assert_solved(session)
-    program = room_of(session).program
+    program = slotted_of(session).program
     for _ in range(30):
         oldest = min(edited.alive)
         edited.model.remove_request(oldest)
@@ -142,7 +142,7 @@ def test_requests_that_come_and_go_leave_the_arrays_in_place(alike: bool) -> Non
         solution = session.last_solution
         assert solution is not None
         assert solution.method == "basis"
-    assert room_of(session).program is program
+    assert slotted_of(session).program is program
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -153,7 +153,7 @@ def test_large_requests_change_blocks_with_slots_of_none_or_of_a_new_one(again: 
     for _ in range(3):
         edited.add(20)
     assert_solved(session)
-    found = room_of(session)
+    found = slotted_of(session)
     for _ in range(6):
         for size in (20, edited.size):
             request = next(request for request, n in edited.alive.items() if n == size)
@@ -165,11 +165,11 @@ def test_large_requests_change_blocks_with_slots_of_none_or_of_a_new_one(again: 
         block = found.block_of[slot]
         assert found.program.column_start[block + 1] - found.program.column_start[block] < 20
         assert_solved(session)
-        assert room_of(session) is found
+        assert slotted_of(session) is found
         assert found.block_of[slot] != block
         other = pickle.loads(pickle.dumps(session))
         assert other.solve().iterations == 0
-        assert_kept_program_is_the_models(other)
+        assert_program_is_the_models(other)
 
 
 def test_one_large_request_leaves_little_room() -> None:
@@ -178,28 +178,28 @@ def test_one_large_request_leaves_little_room() -> None:
     model.add_request("large", np.arange(400.0), {"gpu": np.arange(400.0) / 100.0}, limit=1.0)
     session = Session(model)
     assert_solved(session)
-    assert room_of(session).program.n_columns <= 800
+    assert slotted_of(session).program.n_columns <= 800
 
 
 def test_a_program_of_gaps_is_made_anew() -> None:
     edited = Edited(9, alike=False, size=20)
     session = Session(edited.model)
     assert_solved(session)
-    program = room_of(session).program
+    program = slotted_of(session).program
     for request in list(edited.alive)[4:]:
         edited.model.remove_request(request)
     assert_solved(session)
-    assert room_of(session).program.n_columns < program.n_columns / 2
+    assert slotted_of(session).program.n_columns < program.n_columns / 2
 
 
 def test_a_request_too_large_for_its_slot_gets_a_new_program_and_the_basis_stays() -> None:
     edited = Edited(3, alike=False)
     session = Session(edited.model)
     assert_solved(session)
-    program = room_of(session).program
+    program = slotted_of(session).program
     edited.model.add_request("large", edited.costs(60), edited.usage(60), limit=1.0)
     assert_solved(session)
-    assert room_of(session).program is not program
+    assert slotted_of(session).program is not program
     solution = session.last_solution
     assert solution is not None
     assert solution.iterations < 12  # from nothing it takes more

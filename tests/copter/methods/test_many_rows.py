@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, Status
+from copter.methods import block_round
 from copter.methods.blocks import basis
 from copter.methods.blocks.sparse_dual import SparseDual
+from copter.runtime.watch import Watch
 from tests.copter.by_highs import highs
 
 KINDS = ("count", "counts", "costs", "limits", "usage", "arrive", "leave", "fail", "zero", "resource")
@@ -109,12 +111,73 @@ def test_a_changed_count_is_solved_by_sparse_pivots() -> None:
     for _ in range(3):
         case.edit("count")
         assert session.solve().method in ("basis", "kept")
-    kept = session._iterate.pivots().kept
-    assert kept is not None
-    assert isinstance(kept.dual, SparseDual)
+    last = session._iterate.pivots().last
+    assert last is not None
+    assert isinstance(last.dual, SparseDual)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_large_models_through_every_edit(seed: int) -> None:
     assert_rounds_agree(seed, 300, 900, bool(seed % 3 == 0), 3 * len(KINDS))
+
+
+def test_rounds_that_run_out_of_time_come_to_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pivots that gave up go on in the next round, if what came after them ran out of time."""
+    case = Placement(3, 400, 800, False)
+    session = Session(case.model)
+    assert session.solve().status is Status.OPTIMAL
+    case.edit("count")
+    assert session.solve().method == "basis"
+
+    def too_late(*given: object) -> None:
+        watch = given[4]
+        assert isinstance(watch, Watch)
+        watch.limit_s = 0.0
+        calls.append(len(calls))
+
+    monkeypatch.setattr(block_round, "by_interior_points", too_late)
+    calls: list[int] = []
+    for i in range(case.resources):
+        case.model.set_count(i, float(case.rng.integers(2, 9)))
+    assert session.solve(3600.0).status is not Status.OPTIMAL
+    assert calls  # pivots gave up
+    found = session.solve(3600.0)
+    assert (found.status, found.method, calls) == (Status.OPTIMAL, "basis", [0])
+    assert found.objective == pytest.approx(highs(case.model.to_linear_program())[1], rel=1e-9)
+
+
+def test_every_other_late_round_leaves_its_time_to_the_next_method() -> None:
+    case, skipped = Placement(4, 150, 300, False), []
+    session = Session(case.model)
+    session.solve()
+    case.edit("count")
+    iterate = session._iterate
+    for late_rounds in range(9):
+        iterate.pivots().late = late_rounds
+        case.edit("count")
+        skipped.append(session.solve(3600.0).method != "basis")
+    assert [k for k, each in enumerate(skipped) if each] == [2, 4, 8]
+
+
+def test_without_a_deadline_pivots_give_up_after_a_late_round_as_after_others() -> None:
+    case = Placement(3, 400, 800, False)
+    session = Session(case.model)
+    session.solve()
+    case.edit("count")
+    assert session.solve().method == "basis"
+    session._iterate.pivots().late = 1
+    for i in range(case.resources):
+        case.model.set_count(i, float(case.rng.integers(2, 9)))
+    assert session.solve().method == "blocks"
+    assert session._iterate.pivots().late == 0
+
+
+def test_a_stop_is_no_late_round() -> None:
+    case = Placement(3, 150, 300, False)
+    session = Session(case.model)
+    session.solve()
+    case.edit("zero")
+    stopped = session.solve(3600.0, callback=lambda *given: True)
+    assert stopped.status in (Status.INTERRUPTED, Status.OPTIMAL)
+    assert session._iterate.pivots().late == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter import Model, Session, Status
 from copter.methods.blocks import basis
-from copter.methods.blocks.basis import Kept
+from copter.methods.blocks.basis import LastRound
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.sparse_dual import SparseDual
 from tests.copter.by_highs import highs
@@ -22,12 +22,12 @@ def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(basis, "DENSE_ROWS", 20)
 
 
-def kept_of(session: Session) -> Kept:
+def last_of(session: Session) -> LastRound:
     """What the session keeps of its pivots."""
-    kept = session._iterate.pivots().kept
-    assert kept is not None
-    assert isinstance(kept.dual, SparseDual)
-    return kept
+    last = session._iterate.pivots().last
+    assert last is not None
+    assert isinstance(last.dual, SparseDual)
+    return last
 
 
 def assert_optimal(session: Session, model: Model) -> None:
@@ -87,7 +87,7 @@ def test_thousands_of_equal_options_do_not_cycle() -> None:
     for k in range(6):
         model.set_count(k, float(k % 2))
         assert_optimal(session, model)
-        assert kept_of(session).dual.pivots <= 8 * rows
+        assert last_of(session).dual.pivots <= 8 * rows
 
 
 def test_all_counts_zero_and_back() -> None:
@@ -122,7 +122,7 @@ def test_duplicate_and_empty_rows() -> None:
     for k in range(6):
         model.set_count(k, float(2 + k % 3))
         assert_optimal(session, model)
-        assert kept_of(session).dual.pivots <= 400
+        assert last_of(session).dual.pivots <= 400
 
 
 def test_the_work_limit_follows_the_last_rounds() -> None:
@@ -131,10 +131,10 @@ def test_the_work_limit_follows_the_last_rounds() -> None:
     for _ in range(5):
         case.edit("count")
         assert_optimal(session, case.model)
-    state, kept = session._iterate.pivots(), kept_of(session)
+    state, last = session._iterate.pivots(), last_of(session)
     assert 0 < len(state.shares) <= basis.SHARES
     expected = basis.SHARE_GROWTH * max(state.shares)
-    assert state.most_cold(kept) == min(max(expected, basis.LEAST_SHARE), basis.MOST_SHARE)
+    assert state.most_cold(last) == min(max(expected, basis.LEAST_SHARE), basis.MOST_SHARE)
 
 
 def test_pivots_that_meet_their_limit_leave_the_round_to_the_next_method(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,25 +177,25 @@ def test_no_block_is_overlooked(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     for kind in ("counts", "fail", "counts", "counts"):
         case.edit(kind)
         program = state.follow(case.model.ledger).program
-        kept = kept_of(session)
+        last = last_of(session)
 
         def look() -> bool:
             nonlocal seen
             seen += 1
-            assert_settled(program, kept)  # noqa: B023
+            assert_settled(program, last)  # noqa: B023
             return False
 
-        assert basis.ended(kept, look, 100.0) == basis.Ending.OPTIMAL  # type: ignore[arg-type]
+        assert basis.ended(last, look, 100.0) == basis.Ending.OPTIMAL  # type: ignore[arg-type]
     assert seen > 30
 
 
-def assert_settled(program: BlockProgram, kept: Kept) -> None:
+def assert_settled(program: BlockProgram, last: LastRound) -> None:
     """Every block whose only basic variable is its key holds its others at the bounds of their reduced costs."""
-    dual, n, blocks = kept.dual, program.n_columns, len(program.column_start) - 1
+    dual, n, blocks = last.dual, program.n_columns, len(program.column_start) - 1
     owner = np.repeat(np.arange(blocks), np.diff(program.column_start))
     column = np.repeat(np.arange(n), np.diff(program.start))
-    usage = program.value * kept.scale[program.row] * np.asarray(dual.prices)[program.row]
-    reduced = program.cost * kept.factor - np.bincount(column, usage, minlength=n)
+    usage = program.value * last.scale[program.row] * np.asarray(dual.prices)[program.row]
+    reduced = program.cost * last.factor - np.bincount(column, usage, minlength=n)
     heads, keys, low, high = np.asarray(dual.heads), np.asarray(dual.keys), *np.asarray(dual.bounds)
     own = heads[(heads >= 0) & (heads < n + blocks)]
     settled = np.ones(blocks, dtype=bool)

@@ -28,7 +28,7 @@ from copter.runtime.errors import InvalidDataError
 from copter.testing import sia_like_model
 from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.kept import assert_kept_program_is_the_models
+from tests.copter.followed_program import assert_program_is_the_models
 from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
 
 seeds = st.integers(0, 2**32 - 1)
@@ -78,7 +78,7 @@ class Edited(RuleBasedStateMachine):
         assert bits(model) == bits(fresh)
         solution, other = self.session.solve(), Session(fresh).solve()
         self.session._iterate.check_consistent(model.ledger.matrix)
-        assert_kept_program_is_the_models(self.session)
+        assert_program_is_the_models(self.session)
         require_consistent(model.ledger)
         program = model.to_linear_program()
         if 0 in program.shape:

@@ -386,7 +386,7 @@ def test_of_two_orders_the_better_plan_is_carried_out() -> None:
     assert order.priced
     mean = smith_means(instance, ell, 0.0)
     chunks, _ = policy._chunks(instance, ell, mean)
-    plain = policy._placed(instance, chunks, mean, 0.0)
+    plain = policy._placed(instance, chunks, mean, ell, 0.0)
     better, alone = policy._better(instance, chunks, order, ell, plain, 0.0)[0].objective, plain[0].objective
     assert len(rows) == 150
     assert better <= alone

@@ -14,7 +14,7 @@ from copter.problem.checker import check
 from copter.session.playback import Playback
 from copter_frontends.replay import runs
 from copter_frontends.replay.peers import LICENSED, PEERS, Limits, keeps_state, peer_for
-from copter_frontends.replay.program import Kept
+from copter_frontends.replay.program import Overlap
 from copter_frontends.replay.worker import AGREED, Programs
 from tests.frontends.replay import licensed_stubs
 
@@ -91,7 +91,7 @@ def test_the_master_of_column_generation_has_few_columns_and_forgets_those_of_en
         peer.round(program, Limits(60.0))
         known = peer.known
         assert known is not None
-        left = Kept.of(known.column_key, program.column_key).gone
+        left = Overlap.of(known.column_key, program.column_key).gone
         assert np.all(known.col_upper[left] == 0.0)
         assert 2 * len(left) <= known.shape[1] - len(left)
         sizes.append(known.shape[1] / program.shape[1])

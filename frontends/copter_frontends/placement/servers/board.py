@@ -46,6 +46,25 @@ class Shapes(NamedTuple):
     like: Ints
 
 
+class Waiting(NamedTuple):
+    """Waiting tasks, shape after shape.
+
+    Attributes
+    ----------
+    task : ndarray (tasks,) of int64
+        Those of a shape stand first come, first.
+    first, ends : ndarray (shapes,) of int64
+        Where those of each shape begin and end; kernels move the beginnings on, and exchange tasks of one shape.
+    by_size : ndarray (shapes,) of int64
+        Shapes, the largest first.
+    """
+
+    task: Ints
+    first: Ints
+    ends: Ints
+    by_size: Ints
+
+
 class Board(NamedTuple):
     """Free amounts of every server, and the classes of servers in one state as linked lists.
 

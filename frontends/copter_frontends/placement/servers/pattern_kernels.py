@@ -223,10 +223,10 @@ def beside(jobs, group, shape, fits, room):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+def put_pattern(board, shapes, jobs, server, counts, waiting):  # type: ignore[no-untyped-def]
     """Start the queues' first tasks on a server, as many of each shape as the pattern says and fit; returns worth."""
-    gained = 0
-    for k in by_size:
+    gained, queue, first, ends = 0, waiting.task, waiting.first, waiting.ends
+    for k in waiting.by_size:
         for _ in range(counts[k]):
             if first[k] == ends[k]:
                 break
@@ -250,20 +250,21 @@ def put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size
 
 
 @kernel
-def put_patterns(board, shapes, jobs, servers, patterns, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+def put_patterns(board, shapes, jobs, servers, patterns, waiting):  # type: ignore[no-untyped-def]
     """Give each server its pattern, as far as tasks wait; returns the worth of what was started."""
     gained = 0
     for at in range(len(servers)):
-        gained += put_pattern(board, shapes, jobs, servers[at], patterns[at], queue, first, ends, by_size)
+        gained += put_pattern(board, shapes, jobs, servers[at], patterns[at], waiting)
     return gained
 
 
 @numba.njit(cache=True)
-def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_size):  # type: ignore[no-untyped-def]
+def exchange(board, shapes, jobs, servers, own, starts, waiting):  # type: ignore[no-untyped-def]
     """Empty each server of the round's own tasks and fill it anew from what waits, if that is worth more (PS6).
 
     `own` are the round's tasks server by server, `starts` where each server's begin; returns the worth that was gained.
     """
+    queue, first = waiting.task, waiting.first
     counts, back = np.zeros(len(shapes.worth), dtype=np.int64), np.zeros(len(shapes.worth), dtype=np.int64)
     gained = 0
     for at in range(len(servers)):
@@ -278,7 +279,7 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
                 back[k] += 1
                 change(shapes, free, gpu, k, jobs.bits[task], 1)
         best, _ = best_pattern(
-            shapes, shapes.worth, ends - first + back, board.kind[server], free, gpu, counts, worth
+            shapes, shapes.worth, waiting.ends - first + back, board.kind[server], free, gpu, counts, worth
         )  # fmt: skip
         if best <= worth:
             continue
@@ -291,9 +292,9 @@ def exchange(board, shapes, jobs, servers, own, starts, queue, first, ends, by_s
                 first[k] -= 1
                 queue[first[k]] = task
         began = first.copy()
-        found = put_pattern(board, shapes, jobs, server, counts, queue, first, ends, by_size)
+        found = put_pattern(board, shapes, jobs, server, counts, waiting)
         if found < worth:
-            for k in by_size:  # back as it was
+            for k in waiting.by_size:  # back as it was
                 while first[k] > began[k]:
                     first[k] -= 1
                     task = queue[first[k]]

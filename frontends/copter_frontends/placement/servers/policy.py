@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter import Settings
-from copter_frontends.placement.servers.board import FAILED, UP, Floats, Ints
+from copter_frontends.placement.servers.board import FAILED, UP, Floats, Ints, Waiting
 from copter_frontends.placement.servers.errors import ServerError
 from copter_frontends.placement.servers.fleet import Fleet
 from copter_frontends.placement.servers.migrations import migrate
@@ -363,9 +363,9 @@ class CopterPlacement(PlacementBase):
         fleet, jobs = self.fleet, self.fleet.jobs
         shape = jobs.shape[tasks]
         ranked = tasks[stable_order(self.rank[shape])]
-        queue, first, ends = self._queues(tasks)
+        waiting = Waiting(*self._queues(tasks), self.by_size)
         if patterns is not None:
-            put_patterns(fleet.board, fleet.shapes, jobs, *patterns, queue, first, ends, self.by_size)
+            put_patterns(fleet.board, fleet.shapes, jobs, *patterns, waiting)
         left = ranked[jobs.server[ranked] < 0]
         self._place(left)
 
@@ -379,10 +379,8 @@ class CopterPlacement(PlacementBase):
         servers, starts = np.unique(jobs.server[own], return_index=True)
         fleet.reserve(4 * len(own))
         queue, first, ends = self._queues(tasks)
-        room = _with_room(queue, first, ends, jobs.shape[own], len(fleet.names))
-        return int(
-            exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), *room, self.by_size)
-        )
+        waiting = Waiting(*_with_room(queue, first, ends, jobs.shape[own], len(fleet.names)), self.by_size)
+        return int(exchange(fleet.board, fleet.shapes, jobs, servers, own, np.append(starts, len(own)), waiting))
 
 
 def stable_order(key: Ints) -> Ints:

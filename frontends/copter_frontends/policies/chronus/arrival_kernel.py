@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from copter_frontends.policies.chronus.expected_demand import compiled, note_demand, reward_lost
+from copter_frontends.policies.chronus.expected_demand import note_demand, reward_lost
 from copter_frontends.policies.chronus.lease_room import largest_in, take_in
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 CAUTION = 0.4  # a promise may cost future jobs at most this share of the job's reward (C6)
 SCARCE = 3.0  # logarithm of the price factor of a type whose GPUs are all promised (C6: e^(3u))
@@ -185,52 +186,49 @@ def _may_squeeze(known: Known, table: Ints, first: int, end: int, free: Ints, mo
     return False
 
 
-@compiled
-def answer_in_turn(
-    begin: int,
-    job_first: Ints,
-    table: Ints,
-    value: Floats,
-    reach: Ints,
-    best: Floats,
-    now_first: Ints,
-    now_table: Ints,
-    now_value: Floats,
-    now_left: Ints,
-    counts: Ints,
-    sizes: Ints,
-    use: Ints,
-    free: Ints,
-    gpus: Ints,
-    demand: Floats,
-    fade: Floats,
-    age_s: float,
-    lease_s: float,
-    selective: bool,
-    may_move: int,
-    known: Known,
-    answer: Ints,
-    given: Ints,
-    taken: Bools,
-) -> int:
-    """Answer jobs from `begin` on; return the number of the first job not answered.
+class Offers(NamedTuple):
+    """Options of the arrived jobs.
 
-    The pass stops after a job for which other jobs' leases would have to be moved, which the caller does.
-
-    Parameters
+    Attributes
     ----------
-    begin : int
-    job_first, now_first : int64 arrays (jobs + 1,)
-        First option of each job, in leases to come, and with the rest of the current lease.
-    table, now_table : int64 arrays (options, 4)
+    first : int64 array (jobs + 1,)
+        First option of each job.
+    table : int64 array (options, 4)
         GPU type, GPUs, leases needed, leases until the deadline.
-    value, now_value : float64 arrays (options,)
+    value : float64 array (options,)
         Reward above the floor.
+    """
+
+    first: Ints
+    table: Ints
+    value: Floats
+
+
+class Arrived(NamedTuple):
+    """What the arrived jobs ask for.
+
+    Attributes
+    ----------
+    later, at_once : Offers
+        In leases to come, and with the rest of the current lease.
     reach : int64 array (jobs,)
         Leases to the last deadline of each job: scarcity is that of these.
     best : float64 array (jobs,)
         Reward of each job's first deadline.
-    now_left : int64 array (types,)
+    """
+
+    later: Offers
+    at_once: Offers
+    reach: Ints
+    best: Floats
+
+
+class Leases(NamedTuple):
+    """The GPUs there are.
+
+    Attributes
+    ----------
+    left : int64 array (types,)
         GPUs that are not promised in the rest of the current lease; changed.
     counts : int64 array (types, GPUs of the largest node + 1)
         Nodes by their free GPUs in it (:class:`.LeaseRoom`); changed.
@@ -239,58 +237,92 @@ def answer_in_turn(
     use, free : int64 arrays (types, leases)
         GPUs promised and free; changed with each promise.
     gpus : int64 array (types,)
-    demand : float64 array (3, types, bins)
-        GPUs, squared GPUs and rewards of the jobs of the last hours (:class:`.ExpectedDemand`); changed.
+    """
+
+    left: Ints
+    counts: Ints
+    sizes: Ints
+    use: Ints
+    free: Ints
+    gpus: Ints
+
+
+class Demand(NamedTuple):
+    """The jobs of the last hours (:class:`.ExpectedDemand`), with which promises are compared if `selective`.
+
+    Attributes
+    ----------
+    seen : float64 array (3, types, bins)
+        GPUs, squared GPUs and rewards; changed.
     fade : float64 array (2,)
         By what the demand fades before the next job is recorded, and whether one was; changed.
     age_s, lease_s : float
         Seconds since the first of these jobs, and of a lease.
     selective : bool
-        Whether promises are compared with the demand.
-    may_move : int
-        Most moved leases for one job (0: none are moved).
-    known : Known
-        Used only within the pass.
-    answer, given : int64 arrays (jobs,)
-        Result: the answer, and the option's row.
-    taken : bool array (jobs, leases)
-        Result: the leases.
     """
-    kinds, jobs = free.shape[0], len(job_first) - 1
+
+    seen: Floats
+    fade: Floats
+    age_s: float
+    lease_s: float
+    selective: bool
+
+
+class Answers(NamedTuple):
+    """The answer to each job, the row of its option, and its leases: int64, int64 (jobs,) and bool (jobs, leases)."""
+
+    answer: Ints
+    row: Ints
+    taken: Bools
+
+
+@compiled
+def answer_in_turn(
+    begin: int, jobs: Arrived, leases: Leases, demand: Demand, may_move: int, known: Known, answers: Answers
+) -> int:
+    """Answer jobs from `begin` on, in `answers`; return the number of the first job not answered.
+
+    The pass stops after a job for which other jobs' leases would have to be moved, which the caller does. It moves at
+    most `may_move` leases for one job (0: none). `known` is used only within the pass.
+    """
+    table, value, now_table, now_value = jobs.later.table, jobs.later.value, jobs.at_once.table, jobs.at_once.value
+    job_first, now_first, use, free = jobs.later.first, jobs.at_once.first, leases.use, leases.free
+    answer, n_jobs = answers.answer, len(job_first) - 1
+    kinds = free.shape[0]
     dear, flat = np.ones(kinds), np.ones(kinds)
-    now_free = now_left.copy()
+    now_free = leases.left.copy()
     for kind in range(kinds):
-        now_free[kind] = min(now_left[kind], largest_in(counts[kind], sizes[kind]))
+        now_free[kind] = min(leases.left[kind], largest_in(leases.counts[kind], leases.sizes[kind]))
     order = np.empty(max(table.shape[0], now_table.shape[0]) + 1, dtype=np.int64)
     known.roomy[:], known.summed[:] = 0, 0
-    for job in range(begin, jobs):
+    for job in range(begin, n_jobs):
         first, end = job_first[job], job_first[job + 1]
         for kind in range(kinds):
-            dear[kind] = _scarcity(known, kind, reach[job], use, free)
+            dear[kind] = _scarcity(known, kind, jobs.reach[job], use, free)
         count = _rank(table, value, first, end, dear, order)
-        row, own = -1, taken[job]
+        row, own = -1, answers.taken[job]
         for at in range(count):
             if _choose(known, table, order[at], free, own):
                 row = order[at]
                 break
-        if selective and count:
+        if demand.selective and count:
             meant = row if row >= 0 else order[0]
             kind, need, size = table[meant, KIND], table[meant, NEED], table[meant, GPUS]
             most = np.sort(free[kind][own]) if row >= 0 else _most(known, free[kind, : table[meant, LAST]], need)
             there = np.maximum(most[-need:], size)
-            if (
-                reward_lost(demand, age_s, lease_s, gpus[kind], kind, size, value[meant], there)
-                > CAUTION * value[meant]
-            ):
+            lost = reward_lost(
+                demand.seen, demand.age_s, demand.lease_s, leases.gpus[kind], kind, size, value[meant], there
+            )
+            if lost > CAUTION * value[meant]:
                 if row >= 0:
                     own[:] = False
                 answer[job] = TOO_DEAR
                 continue
             _rank(table, value, first, end, flat, order)
             each = order[0]
-            note_demand(demand, fade, table[each, KIND], table[each, GPUS], table[each, NEED], value[each])
+            note_demand(demand.seen, demand.fade, table[each, KIND], table[each, GPUS], table[each, NEED], value[each])
         joins = -1
-        if not (row >= 0 and value[row] >= best[job]) and now_first[job + 1] > now_first[job]:
+        if not (row >= 0 and value[row] >= jobs.best[job]) and now_first[job + 1] > now_first[job]:
             had = value[row] if row >= 0 else 0.0
             some = _rank(now_table, now_value, now_first[job], now_first[job + 1], dear, order)
             for at in range(some):
@@ -314,10 +346,10 @@ def answer_in_turn(
                 use[option[KIND], lease] += option[GPUS]
                 earliest = lease
         _forget(known, option[KIND], earliest)
-        answer[job], given[job] = (AT_ONCE, joins) if joins >= 0 else (PLACED, row)
+        answer[job], answers.row[job] = (AT_ONCE, joins) if joins >= 0 else (PLACED, row)
         if joins >= 0:
             kind, size = option[KIND], option[GPUS]
-            now_left[kind] -= size
-            take_in(counts[kind], sizes[kind], size)
-            now_free[kind] = min(now_left[kind], largest_in(counts[kind], sizes[kind]))
-    return jobs
+            leases.left[kind] -= size
+            take_in(leases.counts[kind], leases.sizes[kind], size)
+            now_free[kind] = min(leases.left[kind], largest_in(leases.counts[kind], leases.sizes[kind]))
+    return n_jobs

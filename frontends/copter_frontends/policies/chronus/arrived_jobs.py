@@ -7,7 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter_frontends.policies.chronus.arrival_kernel import AT_ONCE, GPUS, PLACED, WAITS, Known, answer_in_turn
+from copter_frontends.policies.chronus.arrival_kernel import (
+    AT_ONCE,
+    GPUS,
+    PLACED,
+    WAITS,
+    Answers,
+    Arrived,
+    Demand,
+    Known,
+    Leases,
+    Offers,
+    answer_in_turn,
+)
 from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policies.chronus.job_book import GivenLeases, Now, SloBook
 from copter_frontends.policies.chronus.options import Bools, Ints, Options
@@ -48,14 +60,14 @@ class ArrivedJobs:
         self.horizon = int(self.reach.max())
         self._options = book.options(records, first, self.horizon, begins=False)
         self._at_once = self._options if now is None else book.options(records, first, self.horizon, False, now)
-        self._best = np.array([record.best for record in records])
         self.answers: Ints = np.full(len(records), WAITS, dtype=np.int64)
         self._known: Known | None = None
         self._row: Ints = np.full(len(records), -1, dtype=np.int64)
         self.taken: Bools = np.zeros((len(records), self.horizon), dtype=bool)
-        self._tables = [(each.rows_of(), _table(each), each.value) for each in (self._options, self._at_once)]
+        later, at_once = (Offers(each.rows_of(), _table(each), each.value) for each in (self._options, self._at_once))
         if now is None:
-            self._tables[1] = (np.zeros(len(records) + 1, dtype=np.int64), *self._tables[1][1:])
+            at_once = at_once._replace(first=np.zeros(len(records) + 1, dtype=np.int64))
+        self._asked = Arrived(later, at_once, self.reach, np.array([record.best for record in records]))
 
     def rest(self, now: Now | None) -> None:
         """Note what is left of the current lease, which is no more than before."""
@@ -72,32 +84,18 @@ class ArrivedJobs:
         seen, fade, age_s, lease_s = NO_DEMAND
         if demand is not None:
             seen, fade, age_s, lease_s = demand.seen, demand.fading(now_s), demand.age_s(now_s), demand.lease_s
-        plain, at_once = self._tables
+        asked = self._asked
         if self._known is None:
-            asked = np.concatenate((plain[1][:, GPUS], at_once[1][:, GPUS]))
-            self._known = Known.nothing(asked, len(gpus), self.horizon, int(np.max(gpus)))
+            every = np.concatenate((asked.later.table[:, GPUS], asked.at_once.table[:, GPUS]))
+            self._known = Known.nothing(every, len(gpus), self.horizon, int(np.max(gpus)))
         end = answer_in_turn(
             begin,
-            *plain,
-            self.reach,
-            self._best,
-            *at_once,
-            left,
-            counts,
-            sizes,
-            use,
-            free,
-            np.asarray(gpus, dtype=np.int64),
-            seen,
-            fade,
-            age_s,
-            lease_s,
-            demand is not None,
+            asked,
+            Leases(left, counts, sizes, use, free, np.asarray(gpus, dtype=np.int64)),
+            Demand(seen, fade, age_s, lease_s, demand is not None),
             may_move,
             self._known,
-            self.answers,
-            self._row,
-            self.taken,
+            Answers(self.answers, self._row, self.taken),
         )
         if demand is not None:
             demand.recorded(now_s, fade)

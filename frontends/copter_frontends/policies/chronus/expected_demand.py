@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.chronus.options import Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 MEMORY_S = 4 * 3600.0  # seconds in which an arrival's weight in the expected demand falls to 1/e
 LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # rewards per GPU-lease are counted from 2^-16 to 2^16, in half octaves
 # assumed before any arrivals: demand as a share of the GPUs, and its reward per GPU-lease
 PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0
 TO_SCALE = 3.0**0.5 / np.pi  # scale of a logistic distribution divided by its standard deviation
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of the admission."""
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 @compiled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter_frontends.policies.chronus.expected_demand import compiled
 from copter_frontends.policies.chronus.options import Ints
 from copter_frontends.policy_kit import NodeInventory
+from copter_frontends.vocabulary.compilation import compiled
 
 
 class LeaseRoom:

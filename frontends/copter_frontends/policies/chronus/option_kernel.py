@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from copter_frontends.policies.chronus.expected_demand import compiled
 from copter_frontends.policies.chronus.lease_grid import SAME_S
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 
 class PlanTime(NamedTuple):

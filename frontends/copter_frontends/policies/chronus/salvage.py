@@ -13,7 +13,6 @@ from copter_frontends.policies.chronus.options import Floats, Ints, Options
 
 EXACT = 20_000  # the integer program of the promised jobs is solved if it has at most this many lease variables
 EXACT_S = 5.0  # time limit of that integer program in seconds
-TIES = 1e-6  # cost of a unit of demand, so small that it decides only between otherwise equal jobs
 ROUNDING = 1e-4  # added to a bound on a number of jobs before it is rounded down
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from copter_frontends.policies.chronus.alike_jobs import AlikeJobs
-from copter_frontends.policies.chronus.expected_demand import compiled
 from copter_frontends.policies.chronus.job_modes import Alike, JobModes
 from copter_frontends.policies.chronus.options import Bools, Floats, Ints
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
+from copter_frontends.vocabulary.compilation import compiled
 
 FIRST_ROWS = 1024  # rows of the first arrays
 FIRST_TURNS, MORE_TURNS = 4096, 4  # jobs that are sorted at first, and how many times as many then, while GPUs are left

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hare.array_groups import Floats, JobRows
 from copter_frontends.policies.hare.formulation import Relaxation
+from copter_frontends.vocabulary.compilation import compiled
 
 _LAM_STEPS, _NU_STEPS = 40, 24  # most tangents for each of a job's two prices
 _FLAT = 1e-11  # relative gap under the tangents at which the search for a price ends
@@ -18,11 +16,7 @@ _FLAT = 1e-11  # relative gap under the tangents at which the search for a price
 _FLAT_NU = 1e-7  # relative gap at which the search for the outer price nu ends
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def job_value(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float, float]:
@@ -45,7 +39,7 @@ def job_value(
     return value, slope, mean
 
 
-@_compiled
+@compiled
 def best_lam(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float, float]:
@@ -91,7 +85,7 @@ def best_lam(
     return best, best_at, (1.0 - share) * low_mean + share * high_mean
 
 
-@_compiled
+@compiled
 def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, nu: Floats, phi: Floats) -> None:
     """Write phi_n of HR12, maximised from the guesses (lam, nu), which are replaced by the maximiser.
 

@@ -55,8 +55,9 @@ class HareJob:
         return (
             bool(self.id and self.train_s)
             and min(self.rounds, self.tasks) >= 1
-            and all(0 < seconds < math.inf for seconds in self.train_s.values())
-            and all(0 <= seconds < math.inf for seconds in self.sync_s.values())
+            and min(self.train_s.values()) > 0
+            and min(self.sync_s.values(), default=0.0) >= 0
+            and math.isfinite(sum(self.train_s.values()) + sum(self.sync_s.values()))
             and 0 < self.weight < math.inf
             and 0 <= self.arrival_s < math.inf
         )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hare.array_groups import ChunkList, Floats, FreeTimes, Ints, TaskTimes
+from copter_frontends.vocabulary.compilation import compiled
 
 BLOCK = 64  # most entries of a block
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 class Blocks(NamedTuple):
@@ -40,7 +35,7 @@ class Blocks(NamedTuple):
     used: Ints
 
 
-@_compiled
+@compiled
 def spread(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
     """Divide a type's GPUs, in order, among its blocks, all of which are at most half full then."""
     half = BLOCK // 2
@@ -53,7 +48,7 @@ def spread(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
     blocks.head[g], blocks.used[g] = 0, used
 
 
-@_compiled
+@compiled
 def in_blocks(free: FreeTimes) -> Blocks:
     """Return the GPUs of all types in blocks."""
     types, most = len(free.first), 1
@@ -74,7 +69,7 @@ def in_blocks(free: FreeTimes) -> Blocks:
     return blocks
 
 
-@_compiled
+@compiled
 def gathered(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
     """Write a type's GPUs in order to two arrays."""
     at = 0
@@ -84,7 +79,7 @@ def gathered(blocks: Blocks, g: int, times: Floats, gpu: Ints) -> None:
         at += count
 
 
-@_compiled
+@compiled
 def latest_free(blocks: Blocks, g: int, ready: float) -> tuple[int, int]:
     """Return block and place of the GPU that became free last among those free by `ready`, of which there is one."""
     low, high = blocks.head[g], blocks.used[g] - 1
@@ -103,7 +98,7 @@ def latest_free(blocks: Blocks, g: int, ready: float) -> tuple[int, int]:
     return low, place
 
 
-@_compiled
+@compiled
 def take(blocks: Blocks, g: int, block: int, place: int) -> int:
     """Remove a GPU; returns its number."""
     times, gpu = blocks.times[g, block], blocks.gpu[g, block]
@@ -116,7 +111,7 @@ def take(blocks: Blocks, g: int, block: int, place: int) -> int:
     return taken
 
 
-@_compiled
+@compiled
 def put(blocks: Blocks, g: int, until: float, number: int) -> None:
     """Add a GPU that is free from a time on, before those that are free from the same time on."""
     low, high = 0, blocks.used[g] - 1
@@ -140,7 +135,7 @@ def put(blocks: Blocks, g: int, until: float, number: int) -> None:
         make_room(blocks, g, low)
 
 
-@_compiled
+@compiled
 def make_room(blocks: Blocks, g: int, block: int) -> None:
     """Halve a full block: the last one into a block that is not used, any other with all blocks of its type."""
     half, after = BLOCK // 2, block + 1
@@ -158,7 +153,7 @@ def make_room(blocks: Blocks, g: int, block: int) -> None:
     spread(blocks, g, times, gpu)
 
 
-@_compiled
+@compiled
 def earliest_finish(ready: float, whole: Floats, train: Floats, top: Floats) -> int:
     """Return the GPU type on which a task is synchronised first (HR19), among equals the faster one.
 
@@ -173,7 +168,7 @@ def earliest_finish(ready: float, whole: Floats, train: Floats, top: Floats) -> 
     return best
 
 
-@_compiled
+@compiled
 def first_free(train: Floats, top: Floats, blocks: Blocks) -> int:
     """Return the GPU type with the GPU that is free first, as in Algorithm 1, line 12 (HR20)."""
     best, best_time, best_gpu = -1, np.inf, -1
@@ -186,7 +181,7 @@ def first_free(train: Floats, top: Floats, blocks: Blocks) -> int:
     return best
 
 
-@_compiled
+@compiled
 def list_schedule(
     chunks: ChunkList,
     work: TaskTimes,
@@ -195,13 +190,15 @@ def list_schedule(
     free: FreeTimes,
     paper: bool,
     start: Floats,
+    end: Floats,
+    synced_at: Floats,
     where: Ints,
 ) -> None:
     """Place the chunks' tasks in order.
 
     `ready` (N,), the time from which each job's next chunk may start, and `free` are updated. `synced` (N,) is the time
     at which the running tasks of a job's first chunk will have synchronised; the chunk is not done before. Chunk b's
-    tasks are written to `start` and `where` (T,) from offset[b] on.
+    tasks are written to `start`, `end`, `synced_at` and `where` (T,) from offset[b] on.
     """
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
     tasks, train, sync = chunks.tasks, work.train, work.sync
@@ -223,7 +220,9 @@ def list_schedule(
             begin = max(ready[n], blocks.times[g, block, place])
             start[k], where[k] = begin, take(blocks, g, block, place)
             done = max(done, begin + whole[g])
-            put(blocks, g, begin + count * train[n, g] + (count - 1.0) * sync[n, g], where[k])
+            end[k] = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
+            synced_at[k] = end[k] + sync[n, g]
+            put(blocks, g, end[k], where[k])
             top[g] = blocks.times[g, blocks.head[g], 0]
         ready[n] = done
     for g in range(types):

@@ -4,14 +4,11 @@ HR15).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hare.formulation import Relaxation
 from copter_frontends.policies.hare.instance import Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 LEAST = 1e-14  # a row with less room than this share of its right-hand side counts as full
 
@@ -37,11 +34,7 @@ def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float
     return v if lack <= 1e-9 else None
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def shrink(
     first: Ints, alpha: Floats, parallel: Floats, capacity: Floats, least_share: float, v: Floats, room: Floats
 ) -> None:
@@ -78,7 +71,7 @@ def shrink(
         room -= v[n]
 
 
-@_compiled
+@compiled
 def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, room: Floats, v: Floats) -> float:
     """Give the jobs in `order` their missing work, earliest intervals first; returns the largest remaining shortage.
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hare.array_groups import Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 BISECTIONS = 60  # halvings of an interval; more than the bits of a double
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def fits(seconds: float, train: Floats, sync: Floats, tasks: int, gpus: Ints) -> bool:
     """Return whether these GPUs can finish a round of `tasks` tasks within a time."""
     count = 0.0
@@ -27,7 +20,7 @@ def fits(seconds: float, train: Floats, sync: Floats, tasks: int, gpus: Ints) ->
     return count >= tasks
 
 
-@_compiled
+@compiled
 def least_rounds(train: Floats, sync: Floats, tasks: Ints, gpus: Ints, least: Floats) -> None:
     """Write HR2 of each job to `least` (N,), computed by bisection if its fastest type has too few GPUs.
 
@@ -51,7 +44,7 @@ def least_rounds(train: Floats, sync: Floats, tasks: Ints, gpus: Ints, least: Fl
         least[n] = low
 
 
-@_compiled
+@compiled
 def kept_or_wanted(
     order: Ints, stays: Ints, held: Ints, wanted: Ints, tasks: Ints, train: Floats, left: Ints, result: Ints
 ) -> None:

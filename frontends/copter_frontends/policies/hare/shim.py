@@ -10,21 +10,23 @@ from copter_frontends.policies.hare.array_groups import ChunkList, FreeTimes, Ta
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.policies.hare.list_kernel import list_schedule
-from copter_frontends.policies.hare.schedule import HareSchedule, gpu_type_of, timed
+from copter_frontends.policies.hare.schedule import HareSchedule, gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
 
 Rule = Literal["earliest_finish", "paper"]
 
 
-def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) -> Ints:
+def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats, ell: Floats | None = None) -> Ints:
     """Order chunks by middle completion H_i (HR18); a job's chunks stay in order.
 
     Parameters
     ----------
     mean_busy_s : ndarray (N,)
         M_n of the relaxation.
+    ell : ndarray (N,), optional
+        :meth:`.HareInstance.least_round_s` of the instance, if it is known.
     """
-    ell = instance.least_round_s()
+    ell = instance.least_round_s() if ell is None else ell
     middle = chunks.first_round + 0.5 * (chunks.rounds + 1)
     key = mean_busy_s[chunks.job] + (middle - 0.5 * (instance.rounds[chunks.job] + 1)) * ell[chunks.job]
     return np.argsort(key, kind="stable").astype(np.int64)
@@ -71,7 +73,7 @@ def schedule_in_order(
         tasks[chunks.first[:-1]] = first_tasks
     offset = np.concatenate(([0], np.cumsum(tasks)))
     total = int(offset[-1])
-    start, where = np.zeros(total), np.zeros(total, dtype=np.int64)
+    start, end, synced, where = np.zeros(total), np.zeros(total), np.zeros(total), np.zeros(total, dtype=np.int64)
     ready = (instance.arrival_s if ready_s is None else np.maximum(ready_s, instance.arrival_s)).copy()
     times, gpu = _sorted_free(instance, free_s)
     first = instance.first_gpu
@@ -83,10 +85,12 @@ def schedule_in_order(
         FreeTimes(times, gpu, first, first + instance.gpus),
         rule == "paper",
         start,
+        end,
+        synced,
         where,
     )
     chunk = np.repeat(np.arange(len(chunks)), tasks)
-    return timed(instance, chunks, chunk, where, start, ready)
+    return HareSchedule(instance, chunks, chunk, where, start, end, synced, ready)
 
 
 def _sorted_free(instance: HareInstance, free_s: Floats | None) -> tuple[Floats, Ints]:

@@ -71,7 +71,9 @@ class TaskBook:
         own = slice(begin, end)
         self.train_s[own] = [[each.train_s.get(kind, np.inf) for kind in self.kinds] for each in times]
         self.sync_s[own] = [[each.sync_s.get(kind, 0.0) for kind in self.kinds] for each in times]
-        self.course[own] = [self._courses.number(each.course) for each in times]
+        courses = {id(each.course): each.course for each in times}  # jobs alike share theirs
+        number = {known: self._courses.number(course) for known, course in courses.items()}
+        self.course[own] = [number[id(each.course)] for each in times]
         self.restart_s[own] = [each.restart_s for each in times]
         self.done[own], self.weight[own] = 0.0, [job.weight for job in jobs]
         self.rounds[own], self.tasks[own] = [job.rounds for job in jobs], [job.tasks for job in jobs]

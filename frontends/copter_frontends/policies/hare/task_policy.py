@@ -303,7 +303,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         ell = instance.least_round_s()
         mean = smith_means(instance, ell, now_s)
         chunks, far = self._chunks(instance, ell, mean)
-        plain = self._placed(instance, chunks, mean, now_s)
+        plain = self._placed(instance, chunks, mean, ell, now_s)
         placed = perf_counter()
         order = self._order_of(instance, now_s, deadline_s, plain[0].objective)
         solved = perf_counter()
@@ -462,10 +462,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             chunks = Chunks.of(instance, max(MOST_TASKS, int(instance.tasks.sum())))
         return chunks, far
 
-    def _placed(self, instance: HareInstance, chunks: Chunks, mean: Floats, now_s: float) -> tuple[HareSchedule, Ints]:
+    def _placed(
+        self, instance: HareInstance, chunks: Chunks, mean: Floats, ell: Floats, now_s: float
+    ) -> tuple[HareSchedule, Ints]:
         """Return the list schedule of the remaining work by these mean busy times, and the jobs in that order."""
         free = np.full(int(instance.gpus.sum()), now_s)
-        schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free)
+        schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean, ell), free_s=free)
         return schedule, np.argsort(mean, kind="stable")
 
     def _better(
@@ -481,7 +483,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         if not order.priced:
             return plain
         mean = order.middle_s + 0.5 * (order.rounds - instance.rounds) * ell  # mean busy time of the remaining rounds
-        other = self._placed(instance, chunks, mean, now_s)
+        other = self._placed(instance, chunks, mean, ell, now_s)
         return other if other[0].objective < plain[0].objective else plain
 
     def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
@@ -539,7 +541,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
                     heapreplace(heap, (rest + take, node))
                 else:
                     heappop(heap)
-        chosen = {ids[n]: self.held[ids[n]] for n in np.flatnonzero(same & counts.any(axis=1)).tolist()}
+        kept = [ids[n] for n in np.flatnonzero(same & counts.any(axis=1)).tolist()]
+        chosen = dict(zip(kept, map(self.held.__getitem__, kept), strict=True))
         chosen |= {ids[n]: _allocation(jobs[n], own, kind_of) for n, own in shares.items()}
         return chosen
 

@@ -45,6 +45,11 @@ class TaskRates:
         self._curves: dict[Key, int] = {}
         self._rates: list[float] = []
 
+    @property
+    def known(self) -> Floats:
+        """Return the rates by curve and phase, (curves, 1)."""
+        return np.array(self._rates, dtype=np.float64).reshape(-1, 1)
+
     def curve(self, job: Job, allocation: Allocation) -> int:
         """Return the curve number of this job's model and tasks on these GPUs; raises SimulationError if they cannot
         run it.

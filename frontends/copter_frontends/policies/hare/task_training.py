@@ -31,12 +31,12 @@ class TaskRateTable(RateTable):
 
     def curve(self, job: Job, allocation: Allocation) -> int:
         """Return the number of the curve; raises SimulationError if none of the GPUs can run the job."""
-        tasks, gpus = requested_gpus(job), allocation.by_type
-        if len(gpus) == 1 and allocation.gpus == tasks:
+        tasks, mixture = requested_gpus(job), allocation.mixture
+        if len(mixture) < 2 and allocation.gpus == tasks:
             return super().curve(job, allocation)
-        key = job.shape, tasks, tuple(sorted(gpus.items()))
+        key = job.shape, tasks, tuple(sorted(mixture)) or ((allocation.gpu_type, allocation.gpus),)
         if key not in self._by_tasks:
-            times = self._times.of(job)
+            times, gpus = self._times.of(job), allocation.by_type
             kinds = [kind for kind in gpus if kind in times.train_s]
             if not kinds:
                 raise SimulationError(f"application {job.application!r} cannot run on {gpus}, where job {job.id!r} is")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 
 from copter_frontends.policies.hops.offers import Floats, Ints
+from copter_frontends.vocabulary.compilation import compiled
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def give_packed(
     free: Ints,
     group: Ints,

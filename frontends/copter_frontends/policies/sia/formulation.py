@@ -219,20 +219,23 @@ class SiaFormulation:
         Raises UnknownJobError, and nothing is changed, if an id is unknown.
         """
         known, growth = self.bases.known, self.semantics.growth
-        states, rebase, stranded = self.jobs.states(progress), self.jobs.rebase, self.stranded
+        states, stranded = self.jobs.states(progress), self.stranded
+        rows, bases = list[int](), list[Base]()
         for state, done in zip(states, progress.values(), strict=True):
             state.progress, phase = done, bisect_right(state.ends, done)
             if phase != state.phase:
                 state.phase = phase
                 base = known.get((state.limits, phase, state.most_gpus if growth else 0))
                 if base is not None and not stranded:  # as :meth:`_take`, some thousand times a round
-                    state.base, smallest, state.live_base, holed = base
-                    column = state.column
-                    rebase(state.row, smallest, state.base.item(column) if column != IDLE else 0.0, holed)
+                    state.base, _, state.live_base, _ = base
+                    rows.append(state.row)
+                    bases.append(base)
                 elif base is not None:
                     self._take(state, base)
                 elif self.estimator is None or state.job.own_goodput is not None:
                     self._rebase(state)
+        if rows:
+            self._take_all(rows, bases)
 
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job to a column; IDLE frees it."""
@@ -374,9 +377,11 @@ class SiaFormulation:
         changed = numbers["stale"] | (running & (factors != numbers["factor"]))
         if not changed.any():
             return
-        jobs = list(compress(self.jobs, changed.tolist()))
-        rows, factors = rows[changed], factors[changed]
-        numbers = self.jobs.numbers_of(rows)
+        jobs = list(self.jobs)
+        if not changed.all():  # where all jobs run, all change
+            jobs = list(compress(jobs, changed.tolist()))
+            rows, factors = rows[changed], factors[changed]
+            numbers = self.jobs.numbers_of(rows)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
         floor, holed = self.objective.least_value, numbers["holed"]
@@ -552,6 +557,13 @@ class SiaFormulation:
             self.stranded.discard(state.job.id)
         column = state.column
         self.jobs.rebase(state.row, smallest, values.item(column) if column != IDLE else 0.0, holed)
+
+    def _take_all(self, rows: list[int], bases: list[Base]) -> None:
+        """Note the bases that the jobs of these rows have from now on."""
+        columns = self.jobs.numbers["column"][rows]
+        values, smallest, _, holed = zip(*bases, strict=True)
+        own = np.array([base.item(column) for base, column in zip(values, columns.tolist(), strict=True)])
+        self.jobs.rebase_all(rows, smallest, np.where(columns == IDLE, 0.0, own), holed)
 
     def _phases_of(self, application: str) -> tuple[list[float], int]:
         """Return the ends of an application's phases without the last one's, a list that jobs share, and the first."""

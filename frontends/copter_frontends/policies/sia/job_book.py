@@ -131,8 +131,16 @@ class JobBook(dict[str, JobState]):
         return self._numbers
 
     def rebase(self, row: int, smallest: float, own_base: float, holed: bool) -> None:
-        """Take a job's new base in: some hundred a round, which the numbers get together when they are looked at."""
+        """Take a job's new base in; the numbers get it when they are looked at."""
         self._rebased[row] = (smallest, own_base, holed)
+
+    def rebase_all(
+        self, rows: Sequence[int], smallest: Sequence[float], own_base: Floats, holed: Sequence[bool]
+    ) -> None:
+        """Do :meth:`rebase` for many jobs, each of these (jobs,)."""
+        numbers = self.numbers
+        numbers["smallest"][rows], numbers["own_base"][rows], numbers["holed"][rows] = smallest, own_base, holed
+        numbers["rebased"][rows] = numbers["stale"][rows] = True
 
     def restarted(self, row: int, restarts: int) -> None:
         """Record how often a job has restarted; written to the numbers like :meth:`rebase`."""

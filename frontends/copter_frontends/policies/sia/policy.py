@@ -282,7 +282,8 @@ class SiaPolicy(LpPolicy):
                         self.reservations.unpin(job_id)
                         self._set_pin(job_id, None)
                         continue
-                    self._check_pin(job_id, allocation)
+                    if allocation is not self.held.get(job_id) or not self._may_stay(job_id, allocation):
+                        self._check_pin(job_id, allocation)
                     column = self.formulation.column_for(job_id, allocation)
                     self.formulation.pin(job_id, column)
                     self.formulation.place(job_id, column)
@@ -352,6 +353,10 @@ class SiaPolicy(LpPolicy):
         return self.formulation.solve(deadline_s)
 
     # Inside -------------------------------------------------------------------------------------------------------
+
+    def _may_stay(self, job_id: str, allocation: Allocation) -> bool:
+        """Whether no job is pinned to a node of these GPUs, which an unpinned job has."""
+        return job_id not in self.pins and not any(node in self._pinned_gpus for node, _ in allocation.nodes)
 
     def _check_pin(self, job_id: str, allocation: Allocation) -> None:
         """Raise if a pin names missing nodes or GPUs of other pins, or is spread over more nodes than it needs."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import compress
 from math import fsum
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,14 +155,15 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Assign pinned jobs, whole columns, then for each fractional job its heaviest column that fits (thesis 4.4.1)."""
     result, jobs = Assignment(formulation), formulation.jobs
-    requests, owner, local, values = solution.by_column()
+    names, owner, local, values = solution.by_column()
+    requests = cast("list[str]", names)
     book, every = jobs.numbers, jobs.rows()
     some = values > SUPPORT
     owner, local, values = owner[some], local[some], values[some]
     used = np.zeros(len(requests), dtype=bool)
     used[owner] = True  # jobs that get nothing are not looked up
     rows = np.full(len(requests), IDLE, dtype=np.int64)
-    rows[used] = jobs.rows_of(list(compress(map(str, requests), used.tolist())))
+    rows[used] = jobs.rows_of(list(compress(requests, used.tolist())))
     pinned = book["pinned"][every] != IDLE
     for job_id, column in zip(compress(jobs, pinned.tolist()), book["pinned"][every[pinned]].tolist(), strict=True):
         result.take(job_id, column)
@@ -170,17 +172,17 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
     having = rows[owner[whole]]
     chosen = book["column"][having]
     for at in np.flatnonzero(book["own_local"][having] != local[whole]).tolist():  # columns that the jobs do not have
-        chosen[at] = jobs[str(requests[owner[whole[at]]])].columns[local[whole[at]]]
+        chosen[at] = jobs[requests[owner[whole[at]]]].columns[local[whole[at]]]
     if not result.take_all(having, chosen):
         for at, column in zip(owner[whole].tolist(), chosen.tolist(), strict=True):
-            job_id = str(requests[at])
+            job_id = requests[at]
             if result.fits(job_id, column):
                 result.take(job_id, column)
     free &= result.by_row[rows] == IDLE
     partial: list[tuple[float, float, str, int]] = []
     support = np.flatnonzero(free[owner])
     for job, at, value in zip(owner[support].tolist(), local[support].tolist(), values[support].tolist(), strict=True):
-        job_id = str(requests[job])
+        job_id = requests[job]
         column = int(jobs[job_id].columns[at])
         partial.append((-value, -formulation.value(job_id, column), job_id, column))
     for _, _, job_id, column in sorted(partial):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
-from copter_frontends.replay.program import Floats, Ints, Kept, Program
+from copter_frontends.replay.program import Floats, Ints, Overlap, Program
 
 TOLERANCE = 1e-7  # least gain of a column, relative to the largest cost, for which it enters the master
 FEW = 0.25  # share of the columns that differ in their use of shared rows, up to which each use is priced once
@@ -72,7 +72,7 @@ class ColumnPeer:
         program = without_implied_bounds(program)
         layout = Layout.of(program)
         y = np.zeros(program.shape[0])
-        rows = Kept.of(self.row_key, program.row_key)
+        rows = Overlap.of(self.row_key, program.row_key)
         y[rows.after] = self.y[rows.before]
         inside = np.isin(program.column_key, np.fromiter(self.seen, dtype=np.int64, count=len(self.seen)))
         inside |= program.col_lower != 0.0  # a column outside is at zero
@@ -129,7 +129,7 @@ class ColumnPeer:
         now = program.taken(np.arange(program.shape[0]), np.flatnonzero(inside))
         before = self.known
         if before is not None:
-            columns, rows = Kept.of(before.column_key, now.column_key), Kept.of(before.row_key, now.row_key)
+            columns, rows = Overlap.of(before.column_key, now.column_key), Overlap.of(before.row_key, now.row_key)
             if 2 * len(columns.gone) <= now.shape[1]:
                 now = with_left(now, before, rows, columns)
             else:
@@ -155,7 +155,7 @@ def without_implied_bounds(program: Program) -> Program:
     return replace(program, col_upper=np.where(most <= program.col_upper, np.inf, program.col_upper))
 
 
-def with_left(now: Program, before: Program, rows: Kept, columns: Kept) -> Program:
+def with_left(now: Program, before: Program, rows: Overlap, columns: Overlap) -> Program:
     """Return a program with the rows and columns that `before` has too many; its columns are fixed at zero."""
     if not len(columns.gone) and not len(rows.gone):
         return now

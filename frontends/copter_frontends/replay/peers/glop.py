@@ -9,7 +9,7 @@ from ortools.linear_solver import pywraplp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
-from copter_frontends.replay.program import Floats, Kept, Program, changed_coefficients
+from copter_frontends.replay.program import Floats, Overlap, Program, changed_coefficients
 
 WAY = "glop_warm"
 
@@ -70,8 +70,8 @@ class GlopPeer:
         before, self.known = self.known, program
         if before is None:
             return self.add(program, np.arange(program.shape[0]), np.arange(program.shape[1]))
-        columns = Kept.of(before.column_key, program.column_key)
-        rows = Kept.of(before.row_key, program.row_key)
+        columns = Overlap.of(before.column_key, program.column_key)
+        rows = Overlap.of(before.row_key, program.row_key)
         coefficients = changed_coefficients(before, program, rows, columns)
         old_columns, old_rows = self.columns, self.rows
         self.columns, self.rows = [None] * program.shape[1], [None] * program.shape[0]
@@ -92,7 +92,7 @@ class GlopPeer:
             self.rows[row].SetCoefficient(self.columns[column], value)
         return told_s + clock() - started
 
-    def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> None:
+    def change(self, before: Program, now: Program, rows: Overlap, columns: Overlap) -> None:
         """Update changed costs, bounds and sides of surviving rows and columns."""
         for name, kept, told in (("c", columns, None), ("col", columns, self.columns), ("row", rows, self.rows)):
             if told is None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from copter.highs.lp import filled_lp, silent_highs
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
-from copter_frontends.replay.program import Floats, Ints, Kept, Program
+from copter_frontends.replay.program import Floats, Ints, Overlap, Program
 
 Status: Any = highspy.HighsBasisStatus
 INLINE = 2000  # up to this many changed coefficients are passed one by one, more as a whole program
@@ -84,8 +84,8 @@ class Mirror:
         if self.way.rebuilt:
             self.known = None
             return self.update(program)
-        columns = Kept.of(self.known.column_key, program.column_key)
-        rows = Kept.of(self.known.row_key, program.row_key)
+        columns = Overlap.of(self.known.column_key, program.column_key)
+        rows = Overlap.of(self.known.row_key, program.row_key)
         now = program.taken(rows.order, columns.order)
         changed = coefficients(self.known, now, rows, columns)
         self.columns, self.rows = columns.order, rows.order
@@ -172,7 +172,7 @@ class Mirror:
         found = self.highs.getBasis()
         return (found.col_status, found.row_status) if found.valid else None
 
-    def carried(self, rows: Kept, columns: Kept) -> Basis | None:
+    def carried(self, rows: Overlap, columns: Overlap) -> Basis | None:
         """Return the last basis for the remaining rows and columns; new columns are at a finite bound, new rows
         basic.
         """
@@ -319,7 +319,7 @@ def places(where: NDArray[np.bool_]) -> NDArray[np.int32]:
     return np.flatnonzero(where).astype(np.int32)
 
 
-def coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> sp.coo_array:
+def coefficients(before: Program, now: Program, rows: Overlap, columns: Overlap) -> sp.coo_array:
     """Return changed coefficients of surviving rows and columns, by position in `now`."""
     m, n = len(rows.before), len(columns.before)
     whole = m == len(before.row_key) == len(now.row_key) and n == len(before.column_key) == len(now.column_key)

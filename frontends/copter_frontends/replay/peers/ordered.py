@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from copter_frontends.replay.peers.answer import Answer, Limits
-from copter_frontends.replay.program import Floats, Ints, Kept, Program, changed_coefficients
+from copter_frontends.replay.program import Floats, Ints, Overlap, Program, changed_coefficients
 
 
 class OrderedPeer(ABC):
@@ -51,14 +51,14 @@ class OrderedPeer(ABC):
             self.known = program
             self.columns, self.rows = np.arange(program.shape[1]), np.arange(program.shape[0])
             return self.begin(program) + self.add(program, 0, 0)
-        columns = Kept.of(self.known.column_key, program.column_key)
-        rows = Kept.of(self.known.row_key, program.row_key)
+        columns = Overlap.of(self.known.column_key, program.column_key)
+        rows = Overlap.of(self.known.row_key, program.row_key)
         now = program.taken(rows.order, columns.order)
         before, self.known = self.known, now
         self.columns, self.rows = columns.order, rows.order
         m, n = len(rows.before), len(columns.before)
-        stay = Kept(columns.before, np.arange(n), columns.gone, np.arange(n, now.shape[1]))
-        held = Kept(rows.before, np.arange(m), rows.gone, np.arange(m, now.shape[0]))
+        stay = Overlap(columns.before, np.arange(n), columns.gone, np.arange(n, now.shape[1]))
+        held = Overlap(rows.before, np.arange(m), rows.gone, np.arange(m, now.shape[0]))
         old = [each for each in changed_coefficients(before, now, held, stay) if each[0] < m]
         seconds = self.delete(rows.gone, columns.gone) + self.change(before, now, held, stay)
         return seconds + self.coefficients(old) + self.add(now, m, n)
@@ -95,7 +95,7 @@ class OrderedPeer(ABC):
     def solve(self, program: Program, limit_s: float, edit_s: float) -> Answer:
         """Solve within a time limit, from what is kept."""
 
-    def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> float:
+    def change(self, before: Program, now: Program, rows: Overlap, columns: Overlap) -> float:
         """Update changed costs, bounds and sides of surviving rows and columns."""
         seconds = 0.0
         at = np.flatnonzero(before.c[columns.before] != now.c[columns.after])

@@ -8,7 +8,7 @@ from ortools.pdlp.python import pdlp
 
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
-from copter_frontends.replay.program import Floats, Kept, Program
+from copter_frontends.replay.program import Floats, Overlap, Program
 
 OPTIMAL = solve_log_pb2.TERMINATION_REASON_OPTIMAL
 WAY = "pdlp_warm"
@@ -47,8 +47,8 @@ class PdlpPeer:
         """Carry the last point over to the columns and rows of a new program."""
         x, y = np.zeros(program.shape[1]), np.zeros(program.shape[0])
         if self.known is not None:
-            columns = Kept.of(self.known.column_key, program.column_key)
-            rows = Kept.of(self.known.row_key, program.row_key)
+            columns = Overlap.of(self.known.column_key, program.column_key)
+            rows = Overlap.of(self.known.row_key, program.row_key)
             x[columns.after], y[rows.after] = self.x[columns.before], self.y[rows.before]
         self.known, self.x, self.y = program, x, y
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from copter import LinearProgram
-from copter.methods.blocks.basis import Ending, Kept, WarmBasis, applies_to, begun, carried, ended, renewed
+from copter.methods.blocks.basis import BlockWarmBasis, Ending, LastRound, applies_to, begun, carried, ended, renewed
 from copter.methods.blocks.breakpoints import Breakpoints
 from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.methods.blocks.slotted_program import SlottedProgram
@@ -91,7 +91,7 @@ def names(program: BlockProgram) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(blocks, dtype=np.int32), np.ones(blocks, dtype=np.int64)
 
 
-def ends_as_highs(program: BlockProgram, state: Kept) -> bool:
+def ends_as_highs(program: BlockProgram, state: LastRound) -> bool:
     """Pivot to the end, and ask HiGHS for the same program; whether there is an optimum."""
     ending = ended(state, FOREVER)
     assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
@@ -152,20 +152,20 @@ def edited(rng: np.random.Generator, program: BlockProgram) -> BlockProgram:
 def test_a_kept_basis_ends_as_highs_does_after_edits(seed, exotic):
     rng = np.random.default_rng(seed)
     program = program_like(rng, 30, 6, exotic)
-    kept = begun(program, *names(program), np.zeros(program.n_rows))
-    if kept is None or ended(kept, FOREVER) != Ending.OPTIMAL:
+    last = begun(program, *names(program), np.zeros(program.n_rows))
+    if last is None or ended(last, FOREVER) != Ending.OPTIMAL:
         return
     for _ in range(4):
         program = edited(rng, program)
-        kept = carried(kept, program, *names(program))
-        assert kept is not None
-        if not ends_as_highs(program, kept):
+        last = carried(last, program, *names(program))
+        assert last is not None
+        if not ends_as_highs(program, last):
             return
 
 
-def followed(kept: Kept, program: BlockProgram) -> bool:
+def written_over(last: LastRound, program: BlockProgram) -> bool:
     """Write a program of the same sizes over the kept one, and bring the basis to it."""
-    old, n, m, blocks = kept.program, program.n_columns, program.n_rows, len(program.column_start) - 1
+    old, n, m, blocks = last.program, program.n_columns, program.n_rows, len(program.column_start) - 1
     block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
     changed, own = np.zeros(blocks + 1, dtype=np.uint8), np.r_[0:n, n + m : n + m + blocks]
     for one, other in ((old.lower, program.lower), (old.upper, program.upper)):
@@ -176,8 +176,8 @@ def followed(kept: Kept, program: BlockProgram) -> bool:
     for name in ("cost", "row", "value", "lower", "upper"):
         getattr(old, name)[:] = getattr(program, name)
     order, stamps = np.arange(blocks, dtype=np.int32), np.zeros(blocks, dtype=np.int64)
-    room = SlottedProgram(old, kept.slots, order, kept.generation, stamps, changed)
-    return renewed(kept, room)
+    slotted = SlottedProgram(old, last.slots, order, last.generation, stamps, changed)
+    return renewed(last, slotted)
 
 
 def of_other_contents(rng: np.random.Generator, program: BlockProgram, share: float) -> BlockProgram:
@@ -207,17 +207,17 @@ def test_a_basis_that_follows_edits_in_place_ends_as_highs_does(seed, exotic):  
     blocks, m = int(rng.integers(20, 200)), int(rng.integers(2, 12))
     program = program_like(rng, blocks, m, exotic)
     first = replace(program, **{k: getattr(program, k).copy() for k in ("cost", "row", "value", "lower", "upper")})
-    kept = begun(first, *names(first), np.zeros(m))
-    if kept is None or ended(kept, FOREVER) != Ending.OPTIMAL:
+    last = begun(first, *names(first), np.zeros(m))
+    if last is None or ended(last, FOREVER) != Ending.OPTIMAL:
         return
     for _ in range(6):
         program = of_other_contents(rng, program, float(rng.choice([0.02, 0.1])))
-        if not followed(kept, program):  # a block that contradicts itself
+        if not written_over(last, program):  # a block that contradicts itself
             assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
             return
-        if not ends_as_highs(program, kept):
+        if not ends_as_highs(program, last):
             return
-        assert kept.dual.error() < 1e-9
+        assert last.dual.error() < 1e-9
 
 
 def bottlenecks(rng: np.random.Generator, blocks: int, rows: int) -> BlockProgram:
@@ -251,25 +251,25 @@ def test_classes_of_like_columns_change_nothing(seed):  # K13
     rng = np.random.default_rng(seed)
     program = bottlenecks(rng, 120, 6)
     n, m = program.n_columns, program.n_rows
-    kept = begun(program, *names(program), np.zeros(m))
-    assert ended(kept, FOREVER, 4.0) == Ending.OPTIMAL
+    last = begun(program, *names(program), np.zeros(m))
+    assert ended(last, FOREVER, 4.0) == Ending.OPTIMAL
     for _ in range(6):
         upper = program.upper.copy()
         some = n + np.flatnonzero(rng.random(len(upper) - n) < 0.2)
         upper[some] = np.maximum(upper[some] * rng.uniform(0.3, 1.8, len(some)), 0.0)
-        program, before = replace(program, upper=upper), kept
-        assert kept.differs_in_right_sides(program, *names(program))
-        kept = carried(kept, program, *names(program))
-        assert kept.dual is before.dual  # nothing was made anew
-        assert ended(kept, FOREVER, 4.0) == Ending.OPTIMAL
-        assert 1 <= kept.dual.classes.n_classes <= 2**m  # one if the ratio tests did not need them
-        assert_as_highs(program, kept.dual.values, kept.dual.prices)
+        program, before = replace(program, upper=upper), last
+        assert last.differs_in_right_sides(program, *names(program))
+        last = carried(last, program, *names(program))
+        assert last.dual is before.dual  # nothing was made anew
+        assert ended(last, FOREVER, 4.0) == Ending.OPTIMAL
+        assert 1 <= last.dual.classes.n_classes <= 2**m  # one if the ratio tests did not need them
+        assert_as_highs(program, last.dual.values, last.dual.prices)
 
 
 def test_blocks_that_leave_and_come_are_known_by_slot_and_generation():
     rng = np.random.default_rng(5)
     program = program_like(rng, 40, 6, exotic=False)
-    warm, slots = WarmBasis(), np.arange(40, dtype=np.int32)
+    warm, slots = BlockWarmBasis(), np.arange(40, dtype=np.int32)
     generation = np.ones(40, dtype=np.int64)
     assert warm.solve(program, slots, generation, np.zeros(6), FOREVER) is not None
     for _ in range(6):
@@ -286,8 +286,8 @@ def mixed(one: BlockProgram, other: BlockProgram, stay: np.ndarray) -> BlockProg
     """Blocks of one program where they stay, else those of the other; the rows of the first."""
     parts: dict[str, list[np.ndarray]] = {k: [] for k in ("cost", "lower", "upper", "row", "value")}
     counts, lengths, least, most = [], [], [], []
-    for g, kept in enumerate(stay.tolist()):
-        p = one if kept else other
+    for g, stays in enumerate(stay.tolist()):
+        p = one if stays else other
         first, last = p.column_start[g], p.column_start[g + 1]
         counts.append(last - first)
         lengths.extend(np.diff(p.start)[first:last])
@@ -318,7 +318,7 @@ def mixed(one: BlockProgram, other: BlockProgram, stay: np.ndarray) -> BlockProg
 
 def test_prices_and_private_prices_prove_the_optimum():
     program = program_like(np.random.default_rng(3), 50, 7, exotic=False)
-    answer = WarmBasis().solve(program, *names(program), np.zeros(7), FOREVER)
+    answer = BlockWarmBasis().solve(program, *names(program), np.zeros(7), FOREVER)
     assert answer is not None
     usage = sp.csc_array((program.value, program.row, program.start), shape=(7, program.n_columns)).T @ answer.y
     block = np.repeat(np.arange(50), np.diff(program.column_start))
@@ -333,14 +333,14 @@ def test_prices_and_private_prices_prove_the_optimum():
 
 def test_more_rows_than_before_keep_the_basis():
     program = program_like(np.random.default_rng(8), 40, 5, exotic=False)
-    kept = begun(program, *names(program), np.zeros(5))
-    assert kept is not None
-    assert ended(kept, FOREVER) == Ending.OPTIMAL
+    last = begun(program, *names(program), np.zeros(5))
+    assert last is not None
+    assert ended(last, FOREVER) == Ending.OPTIMAL
     n = program.n_columns
     lower = np.concatenate((program.lower[: n + 5], [-np.inf], program.lower[n + 5 :]))
     upper = np.concatenate((program.upper[: n + 5], [3.0], program.upper[n + 5 :]))
     wider = replace(program, n_rows=6, lower=lower, upper=upper)
-    more = carried(kept, wider, *names(wider))
+    more = carried(last, wider, *names(wider))
     assert more is not None
     assert ended(more, FOREVER) == Ending.OPTIMAL
     assert more.dual.pivots == 0
@@ -351,8 +351,8 @@ def test_what_the_method_does_not_know_is_left_to_others():
     program = program_like(np.random.default_rng(1), 5, 3, exotic=False)
     doubled = replace(program, own_value=2.0 * program.own_value)
     assert not applies_to(doubled)
-    assert WarmBasis().solve(doubled, *names(doubled), np.zeros(3), FOREVER) is None
-    assert WarmBasis().solve(program, *names(program), np.zeros(3), Watch(1e-9)) is None
+    assert BlockWarmBasis().solve(doubled, *names(doubled), np.zeros(3), FOREVER) is None
+    assert BlockWarmBasis().solve(program, *names(program), np.zeros(3), Watch(1e-9)) is None
 
 
 def test_the_inverse_is_that_of_the_basis_after_many_pivots():
@@ -415,8 +415,8 @@ def test_a_round_out_of_time_leaves_the_basis_to_the_next(looks, monkeypatch):
     monkeypatch.setattr("copter.methods.blocks.basis.SLICE", 1)
     rng = np.random.default_rng(5)
     program = program_like(rng, 40, 6, exotic=False)
-    basis, prices = WarmBasis(), np.zeros(program.n_rows)
+    basis, prices = BlockWarmBasis(), np.zeros(program.n_rows)
     while basis.solve(program, *names(program), prices, Patience(looks)) is None:
-        assert looks < 2 or basis.kept is not None
+        assert looks < 2 or basis.last is not None
         looks += 1
-    assert_as_highs(program, basis.kept.dual.values, basis.kept.dual.prices)
+    assert_as_highs(program, basis.last.dual.values, basis.last.dual.prices)

@@ -86,8 +86,8 @@ def test_the_reach_of_a_block_is_its_limit_at_the_largest_coefficient() -> None:
     least, most = reach_of_rows(found)
     assert least.tolist() == [0.0, -4.0]
     assert most.tolist() == [12.0, 0.0]
-    lean, kept = found.without_loose_rows()
-    assert kept.tolist() == []
+    lean, rows = found.without_loose_rows()
+    assert rows.tolist() == []
     assert lean.n_rows == 0
     assert len(lean.row) == 0
 
@@ -95,9 +95,9 @@ def test_the_reach_of_a_block_is_its_limit_at_the_largest_coefficient() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_optimum_is_that_of_all_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = program(seed, 12, 40)
-    lean, kept = found.without_loose_rows()
-    assert 0 < len(kept) < 12
-    assert lean.n_rows == len(kept)
+    lean, rows = found.without_loose_rows()
+    assert 0 < len(rows) < 12
+    assert lean.n_rows == len(rows)
     with Watch(np.inf) as watch:
         answer = solve_blocks(found, Settings(), watch, vertex=False)
         monkeypatch.setattr(BlockProgram, "without_loose_rows", lambda self: (self, np.arange(12, dtype=np.int32)))
@@ -106,7 +106,7 @@ def test_the_optimum_is_that_of_all_rows(seed: int, monkeypatch: pytest.MonkeyPa
     assert whole is not None
     assert found.cost @ answer.x == pytest.approx(found.cost @ whole.x, rel=1e-8)
     assert (dense_of(found) @ answer.x <= found.upper[found.n_columns : found.n_columns + 12] + 1e-8).all()
-    gone = np.setdiff1d(np.arange(12), kept)
+    gone = np.setdiff1d(np.arange(12), rows)
     assert (answer.y[gone] == 0.0).all()
     np.testing.assert_allclose(whole.y[gone], 0.0, atol=1e-7)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from copter import Model, Session
-from copter.methods.blocks.basis import DENSE_ROWS, WarmBasis
+from copter.methods.blocks.basis import DENSE_ROWS, BlockWarmBasis
 from copter.methods.blocks.saved_basis import basis_from, basis_state
 from tests.copter.methods.blocks.test_basis import FOREVER, edited, names, program_like
 
@@ -18,7 +18,7 @@ def solved(seed: int = 3):
     """A basis after one solve, its program and another one edited from it."""
     rng = np.random.default_rng(seed)
     program = program_like(rng, 20, 5, exotic=False)
-    basis = WarmBasis()
+    basis = BlockWarmBasis()
     assert basis.solve(program, *names(program), np.zeros(program.n_rows), FOREVER) is not None
     return basis, program, edited(rng, program)
 
@@ -37,7 +37,7 @@ def test_the_next_round_is_the_same_to_the_last_bit(seed):
 def test_sparse_factors_are_made_anew(seed):
     rng = np.random.default_rng(seed)
     program = program_like(rng, 400, DENSE_ROWS + 40, exotic=False)
-    basis = WarmBasis()
+    basis = BlockWarmBasis()
     assert basis.solve(program, *names(program), np.zeros(program.n_rows), FOREVER) is not None
     state = copy.deepcopy(basis_state(basis))
     other, after = basis_from(state), edited(rng, program)
@@ -73,7 +73,7 @@ def test_a_session_with_sparse_factors_is_saved_and_goes_on(tmp_path):
 
 
 def test_without_a_basis_there_is_nothing_to_save():
-    assert basis_state(None) is basis_state(WarmBasis()) is basis_from(None) is None
+    assert basis_state(None) is basis_state(BlockWarmBasis()) is basis_from(None) is None
 
 
 def changed(state, name, value):

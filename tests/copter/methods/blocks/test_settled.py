@@ -122,15 +122,15 @@ def test_a_block_is_settled_by_its_lead_and_equal_columns_count_once() -> None:
     program = blocks_of([-3.0, -1.0, -3.0, -3.0, 1.0, 2.0, -3.0, -2.99], [0, 2, 4, 6, 8], [1.0, 2.0, 3.0, 4.0])
     reduced, least = best_costs(program, np.zeros(1))
     assert least.tolist() == [-3.0, -3.0, 0.0, -3.0]
-    taken, loose, kept = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8))
+    taken, loose, near = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8))
     assert taken.tolist() == [1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert loose.tolist() == [False, False, False, True]
-    assert kept.tolist() == [False] * 6 + [True, True]
+    assert near.tolist() == [False] * 6 + [True, True]
     free = np.array([1, 1, 0, 0], dtype=np.uint8)
-    taken, loose, kept = settled_blocks(program, reduced, 0.5, free)
+    taken, loose, near = settled_blocks(program, reduced, 0.5, free)
     assert not taken.any()
     assert loose.tolist() == [True, True, False, True]
-    assert kept.tolist() == [True, True, True, False, False, False, True, True]
+    assert near.tolist() == [True, True, True, False, False, False, True, True]
 
 
 def test_ties_take_the_mixture_of_a_point_scaled_to_their_limits() -> None:
@@ -141,17 +141,17 @@ def test_ties_take_the_mixture_of_a_point_scaled_to_their_limits() -> None:
     program = replace(program, upper=upper)
     reduced, _ = best_costs(program, np.zeros(1))
     point = np.array([2.0, 6.0, 0.0, 0.0, 1.0, 5.0, 1.0, 1.0])
-    taken, loose, kept = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8), point)
+    taken, loose, near = settled_blocks(program, reduced, 0.5, np.zeros(4, dtype=np.uint8), point)
     assert taken.tolist() == [0.25, 0.75, 0.0, 0.0, 0.5, 2.5, 0.0, 0.0]
     assert loose.tolist() == [False, True, False, True]
-    assert kept.tolist() == [False, False, True, True, False, False, True, True]
+    assert near.tolist() == [False, False, True, True, False, False, True, True]
 
 
 def test_blocks_that_overfill_a_row_are_loose(monkeypatch: pytest.MonkeyPatch) -> None:
     program = blocks_of([-3.0, -1.0, -3.0, -1.0], [0, 2, 4], [6.0, 5.0])
     state = Settled.at(program, np.zeros(1))
     assert state.loose.all()
-    assert state.kept.all()
+    assert state.near.all()
     roomy = program.upper.copy()
     roomy[4] = 11.0
     state = Settled.at(replace(program, upper=roomy), np.zeros(1))
