@@ -79,7 +79,7 @@ MADE = (
         "report",
         PICTURES / "report.svg",
         ROOT / "README.md",
-        "The report of make demo",
+        "The demo's report",
         lambda: first_screen.picture(demo_report()),
     ),
     Picture(
